@@ -1,0 +1,4 @@
+//! (see lib.rs)
+
+
+pub mod upstream;

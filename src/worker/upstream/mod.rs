@@ -1,0 +1,1 @@
+//! MCP servers we run or reach, and one connection ("leg") to each.
