@@ -1,1 +1,354 @@
-//! (see lib.rs)
+//! Floor 1: where executions live. The trait every driver implements, and the types that cross it. Knows SQL and decides
+//! nothing: every change of an execution is what the pure `model` decides on the row as it stands.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+use crate::model::decide::{Answer, Command};
+use crate::model::event::EventRecord;
+use crate::model::execution::{Head, State};
+use crate::model::id::{ExecutionId, OperationId, ProcessId};
+use crate::model::submit::Submission;
+
+/// Why the store could not do something.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// Nothing can be read or written now; trying again later may work.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    /// The disk is full or read-only; nothing was written.
+    #[error("the store can not write: {0}")]
+    CannotWrite(String),
+    /// What is stored does not hold together; nothing of it is served.
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    /// The file was written by a newer program.
+    #[error("the store has schema version {found}, this program knows up to {known}; use a newer durable-mcp")]
+    TooNew {
+        /// The version found.
+        found: i64,
+        /// The newest version this program knows.
+        known: i64,
+    },
+    /// The queue of writes is full.
+    #[error("the store is overloaded: {0} writes wait")]
+    Overloaded(usize),
+    /// A fault of our own.
+    #[error("internal store fault: {0}")]
+    Internal(String),
+}
+
+impl Error {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Unavailable(_) => "store_unavailable",
+            Error::CannotWrite(_) => "store_cannot_write",
+            Error::Damaged(_) => "store_damaged",
+            Error::TooNew { .. } => "store_too_new",
+            Error::Overloaded(_) => "store_overloaded",
+            Error::Internal(_) => "store_internal",
+        }
+    }
+}
+
+/// A result of the store.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Exact JSON text. Shared, since the answer to the caller and the stored row are the same bytes.
+pub type Payload = Arc<str>;
+
+/// Which payload of an execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PayloadKind {
+    /// The call's `arguments`.
+    Arguments,
+    /// What else of the call goes upstream (`_meta` of the caller), if anything.
+    Meta,
+    /// The tool's whole `result`.
+    Result,
+    /// The upstream's whole JSON-RPC `error`.
+    Error,
+}
+
+impl PayloadKind {
+    /// The stored name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PayloadKind::Arguments => "arguments",
+            PayloadKind::Meta => "meta",
+            PayloadKind::Result => "result",
+            PayloadKind::Error => "error",
+        }
+    }
+}
+
+/// A submission with what the store keeps beside the row.
+#[derive(Clone, Debug)]
+pub struct Submit {
+    /// What is decided on.
+    pub submission: Submission,
+    /// The arguments' exact text.
+    pub arguments: Payload,
+    /// What else of the call goes upstream.
+    pub meta: Option<Payload>,
+    /// The write's id, for repetition after an ambiguous commit.
+    pub operation: OperationId,
+    /// Milliseconds since the epoch.
+    pub now_ms: i64,
+}
+
+/// What became of a [`Submit`]. Nothing is answered before its commit.
+#[derive(Clone, Debug)]
+pub enum SubmitOutcome {
+    /// Stored; leased already when the row says so.
+    New(Box<Head>),
+    /// The execution that holds the key, or the twin it was attached to.
+    Existing(Box<Head>),
+    /// An equal unkeyed call is waited for; nothing was stored.
+    Waited(ExecutionId),
+    /// The key stands for another call. The id is absent when another principal holds the key.
+    Conflict(Option<ExecutionId>),
+}
+
+/// A command for one execution.
+#[derive(Clone, Debug)]
+pub struct Apply {
+    /// Which.
+    pub id: ExecutionId,
+    /// What.
+    pub command: Command,
+    /// The payload that comes with `Complete`, `Fail`, `Resolve` or `Reconcile`; stored only when the decision records it.
+    pub payload: Option<(PayloadKind, Payload)>,
+    /// The write's id.
+    pub operation: OperationId,
+    /// Milliseconds since the epoch.
+    pub now_ms: i64,
+    /// The row last seen: an optimistic driver decides on it first. A driver that locks ignores it.
+    pub seen: Option<Box<Head>>,
+}
+
+/// What became of an [`Apply`].
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// The row after the command.
+    pub head: Head,
+    /// What to tell whoever sent it.
+    pub answer: Answer,
+}
+
+/// A delivery mark. Written lazily with the next commit, in the order of all writes of this process; never an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Somebody waits in this process.
+    Waiting(ProcessId),
+    /// Nobody waits in this process any more.
+    Left(ProcessId),
+    /// Nobody waits any more; the caller left with a handle.
+    HandleGiven(ProcessId),
+    /// An answer about the end (or one that was asked for) was written whole; nobody waits.
+    Delivered(ProcessId),
+}
+
+/// Which work a worker can take.
+#[derive(Clone, Debug)]
+pub struct CandidateQuery {
+    /// The upstreams with a free slot.
+    pub upstreams: Vec<String>,
+    /// The asking process: executions bound to another living process are left out.
+    pub process: ProcessId,
+    /// Processes known to be dead.
+    pub dead: Vec<ProcessId>,
+    /// Milliseconds since the epoch.
+    pub now_ms: i64,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// What the scheduler has to settle.
+#[derive(Clone, Debug, Default)]
+pub struct Due {
+    /// Leased or held executions whose lease ran out or whose process is dead.
+    pub expired: Vec<Head>,
+    /// Scheduled executions whose time came.
+    pub promotable: Vec<ExecutionId>,
+    /// Ready or scheduled executions past their total time or their time in the queue.
+    pub timed_out: Vec<ExecutionId>,
+    /// The earliest time at which something else will be due, in milliseconds since the epoch.
+    pub next_at_ms: Option<i64>,
+}
+
+/// A lease as its holder knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseRef {
+    /// Which execution.
+    pub id: ExecutionId,
+    /// The lease's number.
+    pub fencing_token: i64,
+}
+
+/// What a listing shows. Newest first; all given conditions hold at once.
+#[derive(Clone, Debug, Default)]
+pub struct ListQuery {
+    /// Only this namespace.
+    pub namespace: Option<String>,
+    /// Only this principal.
+    pub principal: Option<String>,
+    /// Only this anonymous caller (session or client name).
+    pub caller: Option<String>,
+    /// Only these states; empty means all.
+    pub states: Vec<State>,
+    /// Only this upstream.
+    pub upstream: Option<String>,
+    /// Only this tool.
+    pub tool: Option<String>,
+    /// Only executions older than this one (keyset page).
+    pub before: Option<ExecutionId>,
+    /// Only ids that start with this text.
+    pub id_prefix: Option<String>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// How long things are kept, in milliseconds after the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Payloads.
+    pub payloads_ms: i64,
+    /// Ended executions with their events; `unknown` is never deleted.
+    pub executions_ms: i64,
+    /// Executions at most per call.
+    pub batch: usize,
+}
+
+/// What one call of [`Store::prune`] deleted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Executions whose payloads are gone.
+    pub payloads: usize,
+    /// Executions that are gone.
+    pub executions: usize,
+    /// Expired keys.
+    pub keys: usize,
+}
+
+/// A hashed API key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRow {
+    /// The public part, shown in lists.
+    pub prefix: String,
+    /// SHA-256 of the whole token, lower-case hex.
+    pub sha256: String,
+    /// The subject.
+    pub principal: String,
+    /// The tenant border.
+    pub namespace: String,
+    /// Space-separated wire names.
+    pub scopes: String,
+    /// Milliseconds since the epoch.
+    pub created_at_ms: i64,
+    /// Milliseconds since the epoch; absent: never.
+    pub expires_at_ms: Option<i64>,
+    /// Milliseconds since the epoch; absent: valid.
+    pub revoked_at_ms: Option<i64>,
+}
+
+/// The last known picture of an upstream: its tools and what it said of itself, as one JSON text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamRow {
+    /// The upstream's name.
+    pub name: String,
+    /// Its snapshot.
+    pub snapshot: Payload,
+    /// Milliseconds since the epoch.
+    pub updated_at_ms: i64,
+}
+
+/// A driver. Object-safe; every method may be called from any task. A method that writes returns after its commit.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Stores a call, or finds the execution that takes it.
+    async fn submit(&self, submit: Submit) -> Result<SubmitOutcome>;
+
+    /// Runs one command on one execution; `None` when there is no such execution.
+    async fn apply(&self, apply: Apply) -> Result<Option<Applied>>;
+
+    /// Queues a delivery mark behind every write already queued by this process. Does not wait.
+    fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64);
+
+    /// Extends leases in one write; the answers are in the order of `leases`. `Extended`, `Stale` or `Ended`.
+    async fn heartbeat(&self, leases: Vec<LeaseRef>, ttl_ms: i64, now_ms: i64) -> Result<Vec<Answer>>;
+
+    /// The execution that holds `key`, from a reader: a fast answer for a repeat, never the reason to run something.
+    async fn by_key(&self, scope: KeyScope) -> Result<Option<Head>>;
+
+    /// Rows by id; missing ones are left out.
+    async fn heads(&self, ids: &[ExecutionId]) -> Result<Vec<Head>>;
+
+    /// One payload; `None` when it was never there or retention took it.
+    async fn payload(&self, id: ExecutionId, kind: PayloadKind) -> Result<Option<Payload>>;
+
+    /// Events with `seq > after`, in order, at most `limit`.
+    async fn events(&self, id: ExecutionId, after: i64, limit: usize) -> Result<Vec<EventRecord>>;
+
+    /// A page of rows, newest first.
+    async fn list(&self, query: ListQuery) -> Result<Vec<Head>>;
+
+    /// Ready executions (and scheduled ones that are due), oldest first, for a worker to claim by `apply(Lease)`.
+    async fn candidates(&self, query: CandidateQuery) -> Result<Vec<Head>>;
+
+    /// What has to be settled now; `dead` are processes whose leases end at once. At most `limit` of each kind.
+    async fn due(&self, dead: &[ProcessId], now_ms: i64, limit: usize) -> Result<Due>;
+
+    /// Announces this process; until it is dropped with the store (or the process dies) it counts as alive.
+    async fn register_process(&self, process: ProcessId, now_ms: i64) -> Result<()>;
+
+    /// Processes that are announced, hold leases or wait, and are dead. Asks the operating system, not a clock.
+    async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>>;
+
+    /// Forgets a dead process: its waiting marks go, its row goes. Called after its leases are settled.
+    async fn bury_process(&self, process: ProcessId) -> Result<()>;
+
+    /// Deletes what retention no longer keeps, in one small batch.
+    async fn prune(&self, retention: Retention, now_ms: i64) -> Result<Pruned>;
+
+    /// Waits until another process may have changed something, or `timeout_ms` passed. Polls cheaply.
+    async fn changed(&self, timeout_ms: u64);
+
+    /// Adds a token; `revoke` by prefix; all of them.
+    async fn put_token(&self, token: TokenRow) -> Result<()>;
+    /// Marks a token as revoked; false when there is none with this prefix.
+    async fn revoke_token(&self, prefix: &str, now_ms: i64) -> Result<bool>;
+    /// Every token, revoked ones included.
+    async fn tokens(&self) -> Result<Vec<TokenRow>>;
+
+    /// Keeps the last known picture of an upstream.
+    async fn put_upstream(&self, row: UpstreamRow) -> Result<()>;
+    /// The last known pictures.
+    async fn upstreams(&self) -> Result<Vec<UpstreamRow>>;
+
+    /// Executions per state, for checks and totals.
+    async fn totals(&self) -> Result<BTreeMap<State, u64>>;
+
+    /// Reads and writes nothing of value, to learn whether the store works.
+    async fn check(&self) -> Result<()>;
+
+    /// Writes what is queued, checkpoints and closes. Later calls fail as unavailable.
+    async fn close(&self);
+}
+
+/// What a key is unique in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct KeyScope {
+    /// The tenant border.
+    pub namespace: String,
+    /// Whose tool.
+    pub upstream: String,
+    /// The tool.
+    pub tool: String,
+    /// The client's key.
+    pub key: String,
+}
