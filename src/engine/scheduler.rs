@@ -156,6 +156,13 @@ impl Engine {
         Ok(())
     }
 
+    /// A worker of this process has room again.
+    pub fn slot_freed(&self) {
+        if self.slots.waiting() > 0 {
+            self.work_available.notify_one();
+        }
+    }
+
     /// Resolves when there may be work for a worker of this process.
     pub async fn work_available(&self) {
         self.work_available.notified().await;
