@@ -23,13 +23,14 @@ pub async fn answers_at(client: client::Kind, target: &Target, server: servers::
     answers
 }
 
-/// Lists and makes every call of the server's script, one after the other.
+/// Lists and makes every call of the server's script, one after the other: `{"tools": […], "calls": {label: answer}}`
+/// with `{"result": …}` or `{"error": {code, message, data}}` as answers.
 pub async fn answers(client: &Client, server: servers::Kind) -> Value {
     let tools = comparable_tools(client.list().await);
     let mut calls = Map::new();
     for (label, name, arguments) in script(server) {
         let answer = client.call(name, arguments).await;
-        calls.insert(label.to_owned(), comparable(answer));
+        assert!(calls.insert(label.to_owned(), comparable(answer)).is_none(), "{label} twice");
     }
     json!({"tools": tools, "calls": calls})
 }
@@ -81,7 +82,7 @@ fn script(server: servers::Kind) -> Vec<(&'static str, &'static str, Value)> {
             let mut calls = vec![
                 ("append", "append", json!({"text": "once"})),
                 ("echo", "echo", json!({"nested": {"list": [1, 2.5, null, "x"]}, "é": ""})),
-                ("structured", "structured", json!({"n": 42})),
+                ("given back", "structured", json!({"n": 42})),
                 ("lookup", "lookup", json!({"text": "once"})),
                 ("big", "big", json!({"size": 200_000})),
                 ("tool error", "flaky", json!({"name": "f", "failures": 1})),

@@ -204,7 +204,7 @@ pub struct Client {
 }
 
 enum Connection {
-    Driver(Driver),
+    Driver(Box<Driver>),
     Rmcp(Box<Rmcp>),
 }
 
@@ -217,7 +217,7 @@ impl Client {
     pub async fn try_connect(kind: Kind, target: &Target) -> Result<Client, Failure> {
         let connection = match kind {
             Kind::Rmcp(mode) => Connection::Rmcp(Box::new(Rmcp::connect(mode, target).await?)),
-            _ => Connection::Driver(Driver::connect(kind, target).await?),
+            _ => Connection::Driver(Box::new(Driver::connect(kind, target).await?)),
         };
         Ok(Client { kind, connection })
     }

@@ -12,6 +12,7 @@ pub mod ledger;
 pub mod process;
 pub mod process_tree;
 pub mod raw_http;
+pub mod raw_stdio;
 mod rmcp_client;
 pub mod servers;
 

@@ -58,6 +58,8 @@ impl ClientHandler for Ears {
 
 impl Rmcp {
     pub async fn connect(mode: Mode, target: &Target) -> Result<Rmcp, Failure> {
+        // The SDK's HTTP client asks for one even where nothing is encrypted; a second installation is refused, rightly.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let ears = Ears {
             info: ClientConfig::new(ClientCapabilities::default(), Implementation::new(target.name.clone(), "1")),
             waiting: Waiting::shared(),
