@@ -9,9 +9,9 @@ import os
 import sys
 from typing import Any
 
+import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import Implementation
 
@@ -96,7 +96,9 @@ def server_of(given: dict[str, Any]) -> Any:
         # The whole environment, so that the server sees what a test set.
         return StdioServerParameters(command=given["command"], args=given["args"], env=dict(os.environ))
     if given["headers"]:
-        return streamable_http_client(given["url"], http_client=create_mcp_http_client(headers=given["headers"]))
+        # The time-outs that the SDK gives its own HTTP client.
+        http_client = httpx2.AsyncClient(headers=given["headers"], timeout=httpx2.Timeout(30, read=300))
+        return streamable_http_client(given["url"], http_client=http_client)
     return given["url"]
 
 

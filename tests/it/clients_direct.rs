@@ -32,7 +32,8 @@ macro_rules! each_client {
                 }
                 let folder = support::scratch();
                 let server = Server::start(servers::Kind::KitHttp, folder.path()).await;
-                let client = Client::connect($kind, &server.target).await;
+                let target = server.target.clone().header("X-Test", "seen").named("ability");
+                let client = Client::connect($kind, &target).await;
                 check_abilities(&client, &Ledger::in_folder(folder.path())).await;
                 client.close().await;
             }
@@ -98,6 +99,9 @@ async fn check_abilities(client: &Client, ledger: &Ledger) {
     let keyed = Call::new("append", json!({"text": "keyed"})).key("k-1");
     client.start(keyed).await.answer().await.unwrap();
     assert_eq!(ledger.starts("keyed")[0].key.as_deref(), Some("k-1"));
+
+    let received = client.call("received", json!({})).await.unwrap();
+    assert!(received["content"][1]["text"].as_str().unwrap().contains(r#""x-test":"seen""#), "{received}");
 
     let mut ticking = client.start(Call::new("slow", json!({"seconds": 0.5, "text": "ticking"})).progress()).await;
     let cancelled = client.start(Call::new("slow", json!({"seconds": 60, "text": "cancelled"}))).await;

@@ -143,6 +143,7 @@ impl Endpoint {
         let Ok(message) = Message::parse(text) else { return false };
         match self.face.response {
             _ if !message.is_request() => false,
+            _ if message.method() == "subscriptions/listen" => true,
             Response::Json => false,
             Response::Sse => true,
             Response::Auto => {

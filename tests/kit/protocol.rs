@@ -98,6 +98,7 @@ pub async fn handle(server: &Server, message: &Message<'_>, caller: &Caller<'_>)
         ("server/discover", true) => discover(server, id),
         ("tools/list", _) => list(server, id, &params),
         ("tools/call", _) => call(server, message, caller).await,
+        ("subscriptions/listen", true) => listen(server, id, caller).await,
         _ => failure(id, -32601, &format!("unknown method: {method}")).with_status(if modern.is_some() {
             404
         } else {
@@ -187,6 +188,20 @@ async fn call(server: &Server, message: &Message<'_>, caller: &Caller<'_>) -> Re
         Outcome::Error { code, message, data } => failure_with(id, (code, &message), data.as_deref()),
         Outcome::Cancelled => silence(),
     }
+}
+
+/// Tells of changed tools until the caller leaves or cancels; an end in order is never reached.
+async fn listen(server: &Server, id: &str, caller: &Caller<'_>) -> Reply {
+    let cancelled = caller.running.begin(id);
+    let mut changes = server.tools_changed.subscribe();
+    let meta = format!("\"_meta\":{{\"io.modelcontextprotocol/subscriptionId\":{id}}}");
+    let acknowledged = format!("{{{meta},\"notifications\":{{\"toolsListChanged\":true}}}}");
+    let _ = caller.notify.send(notification("notifications/subscriptions/acknowledged", &acknowledged));
+    while let Some(Ok(())) = cancelled.run_until_cancelled(changes.recv()).await {
+        let _ = caller.notify.send(notification("notifications/tools/list_changed", &format!("{{{meta}}}")));
+    }
+    caller.running.end(id);
+    silence()
 }
 
 /// Splices `resultType` in as the first member and leaves every other byte alone.

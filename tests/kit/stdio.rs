@@ -12,7 +12,6 @@ use crate::server::{Caller, Running, Server};
 pub async fn serve(server: Arc<Server>) -> anyhow::Result<()> {
     let (lines, queue) = mpsc::unbounded_channel();
     tokio::spawn(write_lines(queue, server.options.garbage));
-    announce_changes(&server, lines.clone());
     let running = Arc::new(Running::default());
     let mut input = BufReader::new(tokio::io::stdin());
     let mut line = Vec::new();
@@ -22,10 +21,13 @@ pub async fn serve(server: Arc<Server>) -> anyhow::Result<()> {
         if text.is_empty() {
             continue;
         }
-        if let Ok(Message { id: Some(id), method: Some(method), .. }) = Message::parse(&text)
-            && method == "tools/call"
-        {
-            running.begin(id.get());
+        if let Ok(Message { id: Some(id), method: Some(method), .. }) = Message::parse(&text) {
+            match method.as_str() {
+                "tools/call" | "subscriptions/listen" => drop(running.begin(id.get())),
+                // Clients of 2026-07-28 hear of changes only where they listen.
+                "initialize" => announce_changes(&server, lines.clone()),
+                _ => {}
+            }
         }
         tokio::spawn(answer(server.clone(), running.clone(), text, lines.clone()));
     }

@@ -108,9 +108,10 @@ async fn dispatch(server: &Server, call: &Call<'_>) -> Result<Outcome, String> {
         "lookup" => lookup(ledger(server)?, call),
         "echo" => Ok(text_result(call.arguments)),
         "received" => Ok(received(call)),
-        "big" => Ok(text_result(
-            &"0123456789abcdef".repeat(parse::<Big>(call)?.size.div_ceil(16))[..parse::<Big>(call)?.size],
-        )),
+        "big" => {
+            let Big { size } = parse(call)?;
+            Ok(text_result(&"0123456789abcdef".repeat(size.div_ceil(16))[..size]))
+        }
         "structured" => Ok(structured(parse::<Structured>(call)?.n.get())),
         "corpus" => {
             let Case { case } = parse(call)?;

@@ -64,6 +64,12 @@ impl Server {
         }
     }
 
+    /// The port of an HTTP server, to start another one in its place.
+    pub fn port(&self) -> u16 {
+        let authority = self.url().trim_start_matches("http://127.0.0.1:");
+        authority.split('/').next().and_then(|port| port.parse().ok()).expect("a URL with a port")
+    }
+
     /// The command line of a stdio server.
     pub fn argv(&self) -> &[String] {
         match &self.target.place {
