@@ -16,3 +16,6 @@ pub mod reject;
 pub mod revision;
 pub mod scan;
 pub mod splice;
+
+#[cfg(test)]
+mod tests;
