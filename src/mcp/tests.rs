@@ -77,7 +77,7 @@ fn every_row_that_the_wire_decides_is_answered_as_the_table_says() {
         }
         if answer == "error" {
             assert_eq!(Some(refusal.rejection.error.code), *code, "{}: {:?}", row.name, refusal.rejection.error);
-            let written = refusal.id.as_ref().map_or("null", |id| id.raw());
+            let written = refusal.id.as_ref().map_or("none", |id| id.raw());
             assert_eq!(written, id, "{}", row.name);
         }
         assert!(!row.stored, "{}", row.name);

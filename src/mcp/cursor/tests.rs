@@ -1,6 +1,7 @@
 //! Cursors are good for what they were written for.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::*;
 
@@ -34,6 +35,14 @@ fn made_up_cursors_are_refused() {
 }
 
 proptest! {
+    // The same cases each time: a red test is to be seen again.
+    #![proptest_config(ProptestConfig {
+        cases: 1024,
+        rng_seed: RngSeed::Fixed(2),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn no_changed_character_is_accepted(snapshot: u64, offset: u64, at in any::<prop::sample::Index>(), to in "[A-Za-z0-9_-]") {
         let cursor = encode(KEY, "s", Position { snapshot, offset });

@@ -36,6 +36,14 @@ fn notifications_and_responses_are_told_apart() {
 }
 
 #[test]
+fn an_error_without_an_id_is_a_response_so_that_nobody_answers_it() {
+    for id in ["", r#""id":null,"#] {
+        let text = format!(r#"{{"jsonrpc":"2.0",{id}"error":{{"code":-32700,"message":"what?"}}}}"#);
+        assert!(matches!(one(&text), Ok(Message::Response { id: None, outcome: Outcome::Error(_) })));
+    }
+}
+
+#[test]
 fn null_params_count_as_absent() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#;
     assert!(matches!(one(text), Ok(Message::Request { params: None, .. })));
@@ -56,8 +64,9 @@ fn wrong_envelopes_are_refused_under_their_id() {
         (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":[1]}"#, -32602, Some("1")),
         (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":"x"}"#, -32602, Some("1")),
         (r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#, -32600, Some("1")),
-        (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#, -32600, Some("1")),
-        (r#"{"jsonrpc":"2.0","id":1,"error":"x"}"#, -32600, Some("1")),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#, -32600, None),
+        (r#"{"jsonrpc":"2.0","id":1,"error":"x"}"#, -32600, None),
+        (r#"{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}"#, -32600, None),
         (r#"{"jsonrpc":"2.0","id":1}"#, -32600, Some("1")),
         (r#"{"jsonrpc":"2.0","result":{}}"#, -32600, None),
         ("{}", -32600, None),

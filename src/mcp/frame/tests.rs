@@ -1,6 +1,7 @@
 //! Frames on both transports.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use serde_json::Value;
 
 use super::super::reject::code;
@@ -21,7 +22,7 @@ fn messages_are_built_around_raw_json() {
     );
     assert_eq!(
         written(|out| error(out, None, &RpcError::new(code::PARSE_ERROR, "no JSON"))),
-        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no JSON"}}"#
+        r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"no JSON"}}"#
     );
     assert_eq!(
         written(|out| raw_error(out, Some(&Id::from_text("a")), r#"{"code":1,"x":2}"#)),
@@ -63,6 +64,14 @@ fn a_raw_value_cannot_carry_a_line_break_inside_a_string() {
 }
 
 proptest! {
+    // The same cases each time: a red test is to be seen again.
+    #![proptest_config(ProptestConfig {
+        cases: 1024,
+        rng_seed: RngSeed::Fixed(2),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn a_line_means_what_the_message_meant(text in ".*", number: i64) {
         let value = serde_json::json!({ "t": text, "n": [number, null] });

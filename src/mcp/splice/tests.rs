@@ -1,6 +1,7 @@
 //! Splicing changes what it should and not a byte more.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use serde_json::{Value, json};
 
 use super::*;
@@ -123,20 +124,33 @@ fn object_text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    // The same cases each time: a red test is to be seen again.
+    #![proptest_config(ProptestConfig {
+        cases: 1024,
+        rng_seed: RngSeed::Fixed(2),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
     #[test]
     fn what_is_not_added_keeps_its_bytes(text in object_text()) {
         let after = spliced(&text, &EXECUTION);
-        let mark = r#""durable-mcp/execution":{"id":"x"}"#;
-        let whole_meta = format!("\"_meta\":{{{mark}}}");
-        // Taking out what was put in, with the comma in front if there is one, gives the text from before.
-        let undone = [format!(",{whole_meta}"), whole_meta, format!(",{mark}"), mark.to_owned()]
-            .iter()
-            .find(|added| after.contains(&**added))
-            .map_or(after.clone(), |added| after.replacen(&**added, "", 1));
-        prop_assert_eq!(&undone, &text);
-
         let value: Value = serde_json::from_str(&after).unwrap();
         let before: Value = serde_json::from_str(&text).unwrap();
+        let mark = r#""durable-mcp/execution":{"id":"x"}"#;
+        let added = match before.get("_meta") {
+            None => format!("\"_meta\":{{{mark}}}"),
+            Some(Value::Object(_)) => mark.to_owned(),
+            Some(_) => String::new(),
+        };
+        // Taking out what was put in, with the comma in front if there is one, gives the text from before.
+        let undone = match after.contains(&format!(",{added}")) {
+            true => after.replacen(&format!(",{added}"), "", 1),
+            false => after.replacen(&added, "", 1),
+        };
+        let unchanged = if added.is_empty() { &after } else { &undone };
+        prop_assert_eq!(unchanged, &text);
+
         match before.get("_meta") {
             None | Some(Value::Object(_)) => prop_assert_eq!(&value["_meta"]["durable-mcp/execution"], &json!({"id": "x"})),
             Some(other) => prop_assert_eq!(&value["_meta"], other),
