@@ -38,9 +38,20 @@ pub enum Incoming<'a> {
 /// A JSON-RPC message. `params` is an object when present; `null` counts as absent.
 #[derive(Debug)]
 pub enum Message<'a> {
-    Request { id: Id<'a>, method: Cow<'a, str>, params: Option<&'a RawValue> },
-    Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
-    Response { id: Id<'a>, outcome: Outcome<'a> },
+    Request {
+        id: Id<'a>,
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
+    /// An error may lack its id: the client could not read what it was sent. It is never to be answered.
+    Response {
+        id: Option<Id<'a>>,
+        outcome: Outcome<'a>,
+    },
 }
 
 impl<'a> Message<'a> {
@@ -62,7 +73,8 @@ impl<'a> Message<'a> {
     /// The id of a request or response.
     pub fn id(&self) -> Option<&Id<'a>> {
         match self {
-            Message::Request { id, .. } | Message::Response { id, .. } => Some(id),
+            Message::Request { id, .. } => Some(id),
+            Message::Response { id, .. } => id.as_ref(),
             Message::Notification { .. } => None,
         }
     }
@@ -107,7 +119,8 @@ impl Fault {
     }
 }
 
-/// A refused message, with its id if that could be read. A text that is no JSON has no id, whatever its start says.
+/// A refused message, with the id to answer under if that could be read. A text that is no JSON has none, whatever its
+/// start says; nor has a broken response, since its id is one of ours and would hit an innocent request of the client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refused {
     pub id: Option<Id<'static>>,
@@ -140,8 +153,11 @@ pub fn classify(text: &str) -> Result<Message<'_>, Refused> {
     let envelope: Envelope<'_> =
         serde_json::from_str(text).map_err(|_| refused(Fault::Shape("it is not an object")))?;
     let id = envelope.id.map(Id::parse).transpose();
-    let known_id = id.as_ref().ok().cloned().flatten().map(Id::into_owned);
-    envelope.message(id).map_err(|fault| Refused { id: known_id, fault })
+    let is_response = envelope.method.is_none() && (envelope.result.is_some() || envelope.error.is_some());
+    envelope.message(&id).map_err(|fault| {
+        let id = id.ok().flatten().filter(|_| !is_response);
+        Refused { id: id.map(Id::into_owned), fault }
+    })
 }
 
 fn refused(fault: Fault) -> Refused {
@@ -162,7 +178,9 @@ fn batch<'a>(text: &'a str, limits: &Limits) -> Result<Vec<&'a RawValue>, Refuse
 
 /// The id of a message that is JSON but refused for duplicates or depth, so that its sender need not wait in vain.
 fn readable_id(text: &str) -> Option<Id<'static>> {
-    let mut ids = members::members(text)?.into_iter().filter(|(name, _)| name == "id");
+    let members = members::members(text)?;
+    members.iter().find(|(name, _)| name == "method")?;
+    let mut ids = members.iter().filter(|(name, _)| name == "id");
     let (_, id) = ids.next()?;
     // Two ids: which one the sender waits for is not known.
     if ids.next().is_some() {
@@ -193,11 +211,10 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&
 }
 
 impl<'a> Envelope<'a> {
-    fn message(self, id: Result<Option<Id<'a>>, &'static str>) -> Result<Message<'a>, Fault> {
+    fn message(&self, id: &Result<Option<Id<'a>>, &'static str>) -> Result<Message<'a>, Fault> {
         if self.jsonrpc.and_then(members::text).as_deref() != Some("2.0") {
             return Err(Fault::Shape("the member jsonrpc is not \"2.0\""));
         }
-        let id = id.map_err(Fault::Shape)?;
         if let Some(method) = self.method {
             if self.result.is_some() || self.error.is_some() {
                 return Err(Fault::Shape("it has a method and an outcome"));
@@ -210,7 +227,7 @@ impl<'a> Envelope<'a> {
             if params.is_some_and(|params| !members::is_object(params)) {
                 return Err(Fault::Params("params is not an object"));
             }
-            return Ok(match id {
+            return Ok(match id.clone().map_err(Fault::Shape)? {
                 Some(id) => Message::Request { id, method, params },
                 None => Message::Notification { method, params },
             });
@@ -222,7 +239,10 @@ impl<'a> Envelope<'a> {
             (Some(_), Some(_)) => return Err(Fault::Shape("it has a result and an error")),
             (None, None) => return Err(Fault::Shape("it has no method and no outcome")),
         };
-        let id = id.ok_or(Fault::Shape("a response without an id"))?;
-        Ok(Message::Response { id, outcome })
+        match (id, &outcome) {
+            (Ok(Some(id)), _) => Ok(Message::Response { id: Some(id.clone()), outcome }),
+            (_, Outcome::Error(_)) => Ok(Message::Response { id: None, outcome }),
+            (_, Outcome::Result(_)) => Err(Fault::Shape("a result without an id")),
+        }
     }
 }

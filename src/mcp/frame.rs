@@ -22,7 +22,8 @@ pub fn result(out: &mut String, id: &Id<'_>, result: &str) {
     out.push('}');
 }
 
-/// Appends an error response; without an id its id is `null`, as JSON-RPC has it.
+/// Appends an error response. Without an id the member is left out, as MCP has it (2026-07-28, basic, error responses);
+/// JSON-RPC's `null` is refused by the schemas of several clients.
 pub fn error(out: &mut String, id: Option<&Id<'_>>, error: &RpcError) {
     let mut text = String::with_capacity(64 + error.message.len());
     error.write(&mut text);
@@ -32,9 +33,12 @@ pub fn error(out: &mut String, id: Option<&Id<'_>>, error: &RpcError) {
 /// Appends an error response with an error object as it was written elsewhere.
 pub fn raw_error(out: &mut String, id: Option<&Id<'_>>, error: &str) {
     out.push_str(HEAD);
-    out.push_str("\"id\":");
-    out.push_str(id.map_or("null", Id::raw));
-    out.push_str(",\"error\":");
+    if let Some(id) = id {
+        out.push_str("\"id\":");
+        out.push_str(id.raw());
+        out.push(',');
+    }
+    out.push_str("\"error\":");
     out.push_str(error);
     out.push('}');
 }
