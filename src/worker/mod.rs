@@ -1,4 +1,3 @@
 //! (see lib.rs)
 
-
 pub mod upstream;
