@@ -58,6 +58,8 @@ fn check_table(node: &mut Node, schema: &Schema, path: &str, problems: &mut Prob
         problems.error(ErrorKind::Conflict, &node.place, message);
         node.broken = true;
     }
+    let known = |key: &str| schema.get("properties").is_some_and(|known| known.get(key).is_some());
+    members.retain(|entry| !(matches!(entry.node.value, Value::Null) && known(&entry.key)));
     for entry in members.iter_mut() {
         let inner_path = if path.is_empty() { entry.key.clone() } else { format!("{path}.{}", entry.key) };
         if let Some(inner) = schema.get("properties").and_then(|known| known.get(&entry.key)) {
@@ -79,7 +81,7 @@ fn unknown(key: &str, schema: &Schema, path: &str) -> Message {
     let known: Vec<&str> = properties(schema).map(|(name, _)| name.as_str()).collect();
     match nearest(key, &known) {
         Some(near) => Message::new(reason, format!("did you mean `{near}`?")),
-        None if known.len() <= 12 => Message::new(reason, format!("known here: {}", known.join(", "))),
+        None if known.len() <= 16 => Message::new(reason, format!("known here: {}", known.join(", "))),
         None => Message::new(reason, "see docs/configuration.md for the keys"),
     }
 }
@@ -171,22 +173,25 @@ fn wrong_type(node: &Node, schema: &Schema) -> Message {
         "size" => ("a size".to_owned(), "write bytes, or a string such as \"4MiB\""),
         _ => {
             let mut names = Vec::new();
-            let types = [
-                ("string", "a string"),
-                ("integer", "a whole number"),
-                ("number", "a number"),
-                ("boolean", "true or false"),
-                ("array", "a list"),
-                ("object", "a table"),
-            ];
-            for (name, people) in types {
+            let mut next = "change the value";
+            for (name, people, step) in [
+                ("string", "a string", "put it in quotes"),
+                ("integer", "a whole number", "write digits only"),
+                ("number", "a number", "write a number without quotes"),
+                ("boolean", "true or false", "write true or false without quotes"),
+                ("array", "a list", "put it in brackets: [\"…\"]"),
+                ("object", "a table", "give it keys: { key = value }"),
+            ] {
                 if accepts(schema, name) || (name == "string" && words(schema).is_some()) {
                     names.push(people);
+                    next = step;
                 }
             }
-            (names.join(" or "), "change the value")
+            (names.join(" or "), next)
         }
     };
+    let next =
+        if matches!(node.value, Value::Array(_)) && accepts(schema, "string") { "write a single string" } else { next };
     Message::new(format!("must be {wanted}, not {}", node.type_name()), next)
 }
 
@@ -197,10 +202,22 @@ fn check_word(text: &str, schema: &Schema, secret: bool) -> Result<(), Message> 
     }
     let next = match nearest(text, &known) {
         Some(near) if !secret => format!("did you mean `{near}`?"),
-        _ => format!("use one of {}", known.join(", ")),
+        _ => format!("use {}", either(&known)),
     };
     let what = if secret { "has a value".to_owned() } else { format!("is {}", quoted(text)) };
-    Err(Message::new(format!("{what}, which is none of {}", known.join(", ")), next))
+    Err(Message::new(format!("{what}, which is not known"), next))
+}
+
+/// The words as a sentence gives a choice: `a`, `b` or `c`.
+fn either(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => format!("`{only}`"),
+        [others @ .., last] => {
+            let others: Vec<String> = others.iter().map(|word| format!("`{word}`")).collect();
+            format!("{} or `{last}`", others.join(", "))
+        }
+    }
 }
 
 fn check_length(text: &str, schema: &Schema) -> Result<(), Message> {

@@ -57,7 +57,7 @@ impl fmt::Debug for Error {
 /// Collects what is wrong while a configuration is read, so that one run reports all of it.
 pub(super) struct Problems {
     file: String,
-    pub errors: Vec<Error>,
+    errors: Vec<((usize, usize), Error)>,
     pub warnings: Vec<String>,
 }
 
@@ -80,9 +80,27 @@ impl Problems {
 
     pub fn error(&mut self, kind: ErrorKind, place: &Place, message: Message) {
         let error = Error { kind, at: self.locate(place), reason: message.reason, next: message.next };
-        if !self.errors.contains(&error) {
-            self.errors.push(error);
+        let order = match place {
+            Place::File { line, column } => (*line, *column),
+            _ => (usize::MAX, 0),
+        };
+        if !self.errors.iter().any(|(_, known)| *known == error) {
+            self.errors.push((order, error));
         }
+    }
+
+    pub fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    pub fn has(&self, kind: ErrorKind) -> bool {
+        self.errors.iter().any(|(_, error)| error.kind == kind)
+    }
+
+    /// The errors in the order of the file; those of variables and flags last.
+    pub fn into_errors(mut self) -> Vec<Error> {
+        self.errors.sort_by_key(|(order, _)| *order);
+        self.errors.into_iter().map(|(_, error)| error).collect()
     }
 
     pub fn warn(&mut self, place: &Place, message: Message) {

@@ -25,7 +25,7 @@ impl Sources<'_> {
                     node.loose |= came_through;
                 }
                 Err(mut message) => {
-                    message.reason = format!("{} in {}", message.reason, quoted(path));
+                    message.reason = format!("{} {}", quoted(path), message.reason);
                     problems.error(ErrorKind::Variable, &node.place, message);
                     node.broken = true;
                     node.secret = true;
@@ -60,7 +60,10 @@ impl Sources<'_> {
             out.push_str(&rest[..at]);
             let inner = &rest[at + 2..];
             let Some(end) = inner.find('}') else {
-                return Err(Message::new("`${` without `}`", "close it, or write `$${` for the characters themselves"));
+                return Err(Message::new(
+                    "has `${` without `}`",
+                    "close it, or write `$${` for the characters themselves",
+                ));
             };
             out.push_str(&self.value(&inner[..end])?);
             came_through = true;
@@ -81,12 +84,13 @@ impl Sources<'_> {
         let name = name.strip_prefix("env:").unwrap_or(name);
         if name.starts_with("input:") {
             let next = "put the value into an environment variable and name that";
-            return Err(Message::new(format!("{} asks a person, which is not possible here", shown(name)), next));
+            return Err(Message::new("has `${input:…}`, which asks a person and is not possible here", next));
         }
         let valid = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(valid) {
             let next = "use `${NAME}`, `${NAME:-default}` or `${file:/path}`, or `$${` for the characters themselves";
-            return Err(Message::new(format!("{} names no variable", shown(name)), next));
+            // What stands there is not quoted: it may be a secret with an accident in front.
+            return Err(Message::new("has a `${…}` that names no variable", next));
         }
         // As in a shell, an empty variable counts as absent where a default is given.
         match (self.env.get(name), default) {
@@ -95,14 +99,16 @@ impl Sources<'_> {
             (_, Some(default)) => Ok(default.to_owned()),
             (None, None) => {
                 let next = format!("set it, or write `${{{name}:-default}}`");
-                Err(Message::new(format!("environment variable {} is not set", quoted(name)), next))
+                Err(Message::new(format!("needs the environment variable {}, which is not set", quoted(name)), next))
             }
         }
     }
 
     fn file(&self, path: &str) -> Result<String, Message> {
         let full = self.base_dir.join(path);
-        let wrong = |reason: String, next: &str| Err(Message::new(format!("{} {reason}", shown_file(path)), next));
+        let wrong = |reason: String, next: &str| {
+            Err(Message::new(format!("names the file {}, which {reason}", quoted(path)), next))
+        };
         let size = match std::fs::metadata(&full) {
             Ok(metadata) => metadata.len(),
             Err(error) => {
@@ -120,14 +126,6 @@ impl Sources<'_> {
             Err(error) => wrong(format!("cannot be read ({})", cause(&error)), "name a file that holds UTF-8 text"),
         }
     }
-}
-
-fn shown(name: &str) -> String {
-    quoted(&format!("${{{name}}}"))
-}
-
-fn shown_file(path: &str) -> String {
-    format!("file {}", quoted(path))
 }
 
 /// What the system said, without its error number.

@@ -71,7 +71,8 @@ pub(super) fn read(text: &str, known: &[String], problems: &mut Problems) -> Nod
             let place = Place::File { line: error.line().max(1), column: error.column().max(1) };
             let reason = error.to_string();
             // serde_json repeats the place at the end of its message.
-            let reason = reason.split(" at line ").next().unwrap_or_default();
+            let reason =
+                reason.split(" at line ").next().unwrap_or_default().replace("EOF while parsing", "it ends inside");
             reader.problems.error(
                 ErrorKind::Syntax,
                 &place,
@@ -180,8 +181,8 @@ impl<'t> Reader<'t, '_> {
             Ok(Level::Integer(number)) => Value::Integer(number),
             Ok(Level::Float(number)) => Value::Float(number),
             Ok(Level::Boolean(value)) => Value::Boolean(value),
-            // Only inside lists does a null reach this place; the checks name it as what it is not.
-            Ok(Level::Null) | Err(_) => Value::Table(Vec::new()),
+            // The whole text was parsed before, so no part of it fails.
+            Ok(Level::Null) | Err(_) => Value::Null,
             Ok(Level::Array(items)) => Value::Array(items.into_iter().map(|item| self.node(item)).collect()),
             Ok(Level::Table(members)) => self.table(members),
         };
@@ -195,7 +196,7 @@ impl<'t> Reader<'t, '_> {
             if entries.iter().any(|entry| entry.key == key) {
                 let message = Message::new(format!("the key {} stands twice", quoted(&key)), "keep one of the two");
                 self.problems.error(ErrorKind::Key, &place, message);
-            } else if raw.get() != "null" {
+            } else {
                 let node = self.node(raw);
                 entries.push(Entry { key, place, node });
             }

@@ -66,6 +66,12 @@ impl std::fmt::Debug for Override {
     }
 }
 
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loaded").field("file", &self.file).field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
 impl Loaded {
     /// Returns where the setting at this path (`server.listen`) comes from.
     pub fn source(&self, path: &[&str]) -> Source {
@@ -98,7 +104,7 @@ pub fn load(path: Option<&Path>, overrides: &Overrides, env: &BTreeMap<String, S
     let mut root = match path.map(|path| read(path, &mut problems)) {
         Some(Some(root)) => root,
         None => Node::table(Place::Default),
-        Some(None) => return Err(problems.errors),
+        Some(None) => return Err(problems.into_errors()),
     };
     Sources { env, base_dir: &base_dir }.fill(&mut root, "", &mut problems);
     overlay(&mut root, env, &mut problems);
@@ -110,17 +116,13 @@ pub fn load(path: Option<&Path>, overrides: &Overrides, env: &BTreeMap<String, S
     let places = rules::Places { base_dir: &base_dir, here: &here, env };
     let data_dir = rules::resolve(&mut root, &places, &mut problems);
     rules::check(&root, &mut problems);
-    let config = if problems.errors.is_empty() { decode(&root, &mut problems) } else { None };
-    match config {
-        Some(mut config) => {
-            rules::read_schemas(&mut config, &root, &mut problems);
-            if problems.errors.is_empty() {
-                return Ok(Loaded { config, file, base_dir, data_dir, warnings: problems.warnings, tree: root });
-            }
-            Err(problems.errors)
-        }
-        None => Err(problems.errors),
+    let config = if problems.has_errors() { None } else { decode(&root, &mut problems) };
+    let Some(mut config) = config else { return Err(problems.into_errors()) };
+    rules::read_schemas(&mut config, &root, &mut problems);
+    if problems.has_errors() {
+        return Err(problems.into_errors());
     }
+    Ok(Loaded { config, file, base_dir, data_dir, warnings: problems.warnings, tree: root })
 }
 
 fn read(path: &Path, problems: &mut Problems) -> Option<Node> {
@@ -147,14 +149,14 @@ fn read(path: &Path, problems: &mut Problems) -> Option<Node> {
         return failed("is not UTF-8 text".to_owned(), "save it as UTF-8");
     };
     let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
-    let root = if json_file::is_json(content) {
+    let named_json = path.extension().is_some_and(|end| end == "json" || end == "jsonc");
+    let root = if named_json || json_file::is_json(content) {
         json_file::read(content, &server_keys(), problems)
     } else {
         toml_file::read(content, problems)
     };
     // After a syntax error the rest of the tree says nothing true.
-    let syntax = |error: &Error| error.kind == ErrorKind::Syntax;
-    (!problems.errors.iter().any(syntax)).then_some(root)
+    (!problems.has(ErrorKind::Syntax)).then_some(root)
 }
 
 fn server_keys() -> Vec<String> {

@@ -37,6 +37,8 @@ pub(super) enum Value {
     Float(f64),
     Boolean(bool),
     Date(String),
+    /// Only JSON has it; it means that the key is absent.
+    Null,
     Array(Vec<Node>),
     Table(Vec<Entry>),
 }
@@ -130,9 +132,10 @@ impl Node {
         match &self.value {
             Value::String(_) => "a string",
             Value::Integer(_) => "a whole number",
-            Value::Float(_) => "a number",
+            Value::Float(_) => "a decimal number",
             Value::Boolean(_) => "true or false",
             Value::Date(_) => "a date",
+            Value::Null => "null",
             Value::Array(_) => "a list",
             Value::Table(_) => "a table",
         }
@@ -162,6 +165,7 @@ impl Node {
             Value::Float(number) => {
                 out.push_str(&serde_json::Number::from_f64(*number).map_or("null".to_owned(), |n| n.to_string()))
             }
+            Value::Null => out.push_str("null"),
             Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
             Value::Array(items) => {
                 out.push('[');
@@ -212,6 +216,7 @@ impl<'de> Deserializer<'de> for &'de Node {
             Value::Integer(number) => visitor.visit_i64(*number),
             Value::Float(number) => visitor.visit_f64(*number),
             Value::Boolean(value) => visitor.visit_bool(*value),
+            Value::Null => visitor.visit_unit(),
             Value::Array(items) => visitor.visit_seq(SeqDeserializer::new(items.iter())),
             Value::Table(entries) => {
                 visitor.visit_map(MapDeserializer::new(entries.iter().map(|entry| (entry.key.as_str(), &entry.node))))

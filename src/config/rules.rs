@@ -259,7 +259,7 @@ pub(super) fn read_schemas(config: &mut Config, root: &Node, problems: &mut Prob
                     problems.error(
                         ErrorKind::Value,
                         &node.place,
-                        Message::new(reason, "name a file that holds a JSON Schema"),
+                        Message::new(reason, "give it a JSON Schema, or the path of a file with one"),
                     );
                 }
             }

@@ -111,7 +111,7 @@ fn shown(node: &Node, schema: &Json) -> Json {
             let inner = schema.get("items").unwrap_or(&Json::Null);
             Json::Array(items.iter().map(|item| shown(item, inner)).collect())
         }
-        Value::Table(_) => json!(MASK),
+        Value::Null | Value::Table(_) => json!(MASK),
     }
 }
 

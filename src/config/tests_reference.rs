@@ -37,7 +37,9 @@ fn every_setting_is_described_and_named_in_the_reference() {
     let mut count = 0;
     walk(&schema(), "", &mut |path, setting| {
         let key = path.rsplit('.').next().unwrap();
-        assert!(written.contains(&format!("`{key}`")), "{path}");
+        let heading = |end: &str| written.contains(&format!("### `[{path}{end}]`"));
+        let row = || written.contains(&format!("| `{key}` |"));
+        assert!(heading("") || heading(".NAME") || row(), "{path}");
         let description = setting.get("description").and_then(Value::as_str).unwrap_or_default();
         assert!(description.len() > 10 && description.ends_with('.'), "{path}: {description:?}");
         count += 1;
