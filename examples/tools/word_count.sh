@@ -1,5 +1,5 @@
 #!/bin/sh
-# Reads {"text": "…"} from stdin and prints how many lines, words and characters the text has.
+# Reads {"text": "…"} from stdin and prints how many lines, words and bytes the text has.
 # POSIX sh, sed, tr and wc only: the JSON string is unescaped by hand, which is enough for a demonstration.
 set -eu
 
@@ -18,5 +18,5 @@ if [ -n "$unescaped" ]; then
   lines=$(printf '%s\n' "$unescaped" | wc -l | tr -d ' ')
 fi
 words=$(printf '%s' "$unescaped" | wc -w | tr -d ' ')
-characters=$(printf '%s' "$unescaped" | wc -m | tr -d ' ')
-printf '%s lines, %s words, %s characters\n' "$lines" "$words" "$characters"
+bytes=$(printf '%s' "$unescaped" | wc -c | tr -d ' ')
+printf '%s lines, %s words, %s bytes\n' "$lines" "$words" "$bytes"

@@ -54,6 +54,9 @@ const OWN_SECTIONS: [&str; 15] = [
     "tools",
 ];
 
+/// The deepest nesting; beyond it the file is no configuration, and the stack is finite.
+const DEPTH_MAX: usize = 64;
+
 /// Whether the text is JSON and not TOML: no TOML file starts with a brace or a `//` comment.
 pub(super) fn is_json(text: &str) -> bool {
     let start = text.trim_start();
@@ -66,7 +69,7 @@ pub(super) fn read(text: &str, known: &[String], problems: &mut Problems) -> Nod
     let mut reader = Reader { text: &text, lines: Lines::new(&text), problems };
     let whole = reader.lines.place(0);
     let root = match serde_json::from_str::<&RawValue>(&text) {
-        Ok(raw) => reader.node(raw),
+        Ok(raw) => reader.node(raw, 0),
         Err(error) => {
             let place = Place::File { line: error.line().max(1), column: error.column().max(1) };
             let reason = error.to_string();
@@ -173,9 +176,14 @@ enum Level<'t> {
 }
 
 impl<'t> Reader<'t, '_> {
-    fn node(&mut self, raw: &'t RawValue) -> Node {
+    fn node(&mut self, raw: &'t RawValue, depth: usize) -> Node {
         let offset = raw.get().as_ptr() as usize - self.text.as_ptr() as usize;
         let place = self.lines.place(offset);
+        if depth > DEPTH_MAX {
+            let message = Message::new(format!("nested more than {DEPTH_MAX} deep"), "use the file of an MCP client");
+            self.problems.error(ErrorKind::Syntax, &place, message);
+            return Node::new(Value::Null, place);
+        }
         let value = match serde_json::from_str::<Level<'t>>(raw.get()) {
             Ok(Level::String(text)) => Value::String(text),
             Ok(Level::Integer(number)) => Value::Integer(number),
@@ -183,13 +191,13 @@ impl<'t> Reader<'t, '_> {
             Ok(Level::Boolean(value)) => Value::Boolean(value),
             // The whole text was parsed before, so no part of it fails.
             Ok(Level::Null) | Err(_) => Value::Null,
-            Ok(Level::Array(items)) => Value::Array(items.into_iter().map(|item| self.node(item)).collect()),
-            Ok(Level::Table(members)) => self.table(members),
+            Ok(Level::Array(items)) => Value::Array(items.into_iter().map(|item| self.node(item, depth + 1)).collect()),
+            Ok(Level::Table(members)) => self.table(members, depth),
         };
         Node::new(value, place)
     }
 
-    fn table(&mut self, members: Vec<(String, &'t RawValue)>) -> Value {
+    fn table(&mut self, members: Vec<(String, &'t RawValue)>, depth: usize) -> Value {
         let mut entries: Vec<Entry> = Vec::with_capacity(members.len());
         for (key, raw) in members {
             let place = self.key_place(raw);
@@ -197,7 +205,7 @@ impl<'t> Reader<'t, '_> {
                 let message = Message::new(format!("the key {} stands twice", quoted(&key)), "keep one of the two");
                 self.problems.error(ErrorKind::Key, &place, message);
             } else {
-                let node = self.node(raw);
+                let node = self.node(raw, depth + 1);
                 entries.push(Entry { key, place, node });
             }
         }

@@ -7,7 +7,8 @@ use super::interpolate::cause;
 use super::json::{Json, JsonSource};
 use super::load::{set_default, text_at};
 use super::node::{Entry, Node, Place, Value};
-use super::settings::Config;
+use super::settings::{Config, Lease};
+use super::units::Millis;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,11 @@ pub(super) fn resolve(root: &mut Node, places: &Places<'_>, problems: &mut Probl
             places.here.join(".durable-mcp")
         });
         set_default(root, &["store", "data_dir"], folder.to_string_lossy().into_owned());
+    }
+    if root.get(&["lease", "heartbeat"]).is_none() {
+        let ttl = text_at(root, &["lease", "ttl"]).map_or(Some(Lease::default().ttl), Millis::parse);
+        let lease = Lease { ttl: ttl.unwrap_or_default(), heartbeat: None };
+        set_default(root, &["lease", "heartbeat"], Millis(lease.heartbeat_ms()).to_string());
     }
     let data_dir = PathBuf::from(text_at(root, &["store", "data_dir"]).unwrap_or_default());
     match root.get_mut(&["store", "url"]) {
@@ -172,11 +178,12 @@ fn check_auth(root: &Node, problems: &mut Problems) {
 fn check_lease(root: &Node, problems: &mut Problems) {
     let duration = |key: &str| {
         let node = root.get(&["lease", key])?;
-        Some((node, super::units::Millis::parse(node.text()?)?.0))
+        Some((node, Millis::parse(node.text()?)?.0))
     };
-    let ttl_ms = duration("ttl").map_or(super::settings::Lease::default().ttl.0, |(_, ttl_ms)| ttl_ms);
+    let ttl_ms = duration("ttl").map_or(Lease::default().ttl.0, |(_, ttl_ms)| ttl_ms);
     if let Some((node, heartbeat_ms)) = duration("heartbeat")
         && heartbeat_ms >= ttl_ms
+        && node.place != Place::Default
     {
         let message =
             Message::new("`lease.heartbeat` is not below `lease.ttl`", "use a third of the TTL, or leave it out");

@@ -18,7 +18,7 @@ struct Line {
 }
 
 /// Returns the effective configuration: TOML whose comments name the sources, or with `json` one JSON object with a member
-/// per setting. Both end with a line break.
+/// per setting, inherited ones included. Both end with a line break.
 pub fn show(loaded: &Loaded, json: bool) -> String {
     let mut lines = Vec::new();
     collect(&loaded.tree, Some(&loaded.tree), (tree(), &[]), &mut lines);
@@ -130,29 +130,25 @@ fn argument(item: &Node, program: bool) -> &str {
 }
 
 fn origin(line: &Line, loaded: &Loaded) -> String {
-    let source = match &line.source {
+    match &line.source {
         Source::Flag(name) | Source::Variable(name) => name.clone(),
         Source::File { line } => {
             let file = loaded.file.as_deref().and_then(|file| file.file_name()).unwrap_or_default();
             format!("{}:{line}", file.to_string_lossy())
         }
         Source::Default => "default".to_owned(),
-    };
-    match &line.inherited {
-        Some(from) => format!("{source}, from {from}"),
-        None => source,
     }
 }
 
 fn as_toml(loaded: &Loaded, lines: &[Line]) -> String {
-    let mut out = String::new();
+    let mut out = "# What a server or tool leaves out is inherited: tool, server, [defaults].\n".to_owned();
     let mut section: Option<&[String]> = None;
-    for line in lines {
+    // Inherited values stand where they come from; repeated for every tool they would bury what is written.
+    for line in lines.iter().filter(|line| line.inherited.is_none()) {
         let Some((name, table)) = line.path.split_last() else { continue };
         if section != Some(table) {
             let heading: Vec<String> = table.iter().map(|key| toml_key(key)).collect();
-            let gap = if out.is_empty() { "" } else { "\n" };
-            let _ = writeln!(out, "{gap}[{}]", heading.join("."));
+            let _ = writeln!(out, "\n[{}]", heading.join("."));
             section = Some(table);
         }
         let setting = format!("{} = {}", toml_key(name), toml_value(&line.value));

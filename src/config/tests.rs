@@ -330,6 +330,24 @@ fn every_example_passes() {
 }
 
 #[test]
+fn the_first_example_counts_words() {
+    use std::io::Write;
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart.toml");
+    let loaded = load(Some(&path), &Overrides::default(), &environment(&[])).unwrap();
+    let program = &*loaded.config.tools["word_count"].command[0];
+    for (arguments, answer) in [
+        (r#"{"text":"To be, or not to be"}"#, "1 lines, 6 words, 19 bytes\n"),
+        (r#"{ "text" : "a \"b\"\\n c\nd e\\" }"#, "2 lines, 5 words, 14 bytes\n"),
+        (r#"{"text":""}"#, "0 lines, 0 words, 0 bytes\n"),
+    ] {
+        let piped = || std::process::Stdio::piped();
+        let mut child = std::process::Command::new(program).stdin(piped()).stdout(piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(arguments.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap(), answer, "{arguments}");
+    }
+}
+
+#[test]
 fn durations_are_read_and_written() {
     for (text, ms) in [
         ("0", 0),

@@ -418,6 +418,37 @@ fn every_kind_of_error_has_its_code() {
 }
 
 #[test]
+fn a_hostile_depth_is_an_error_and_no_crash() {
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    check(
+        "a.json",
+        &[(&format!("{{\"mcpServers\": {deep}}}"), &["1:80: nested more than 64 deep; use the file of an MCP client"])],
+    );
+    assert!(Folder::with(&[("a.toml", &format!("a = {deep}"))]).load("a.toml", &[]).is_err());
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(200))]
+    #[test]
+    fn no_damage_to_a_file_makes_more_than_lines(cuts in proptest::collection::vec((0usize..1_000, 0usize..6, ".{0,3}"), 1..5), json: bool) {
+        const TOML: &str = include_str!("../../examples/production.toml");
+        const JSON: &str = include_str!("../../examples/mcp.json");
+        let mut text = if json { JSON } else { TOML }.to_owned();
+        for (at, length, new) in cuts {
+            let start = text.floor_char_boundary(at.min(text.len()));
+            let end = text.floor_char_boundary((start + length).min(text.len())).max(start);
+            text.replace_range(start..end, &new);
+        }
+        let name = if json { "a.json" } else { "a.toml" };
+        let lines = match Folder::with(&[(name, &text)]).load(name, &[]) {
+            Ok(loaded) => { show(&loaded, false); loaded.warnings }
+            Err(errors) => errors.iter().map(ToString::to_string).collect(),
+        };
+        proptest::prop_assert!(lines.iter().all(|line| !line.chars().any(char::is_control)));
+    }
+}
+
+#[test]
 fn columns_count_characters() {
     check(
         "a.toml",

@@ -105,6 +105,14 @@ fn section(schema: &Value, path: &str, out: &mut String) {
         let heading = if inner_entries.is_some() { format!("{path}.NAME") } else { path };
         let text = inner["description"].as_str().unwrap_or_default();
         let _ = writeln!(out, "\n### `[{heading}]`\n\n{text}");
+        // The policy of a call is the same in a server, its tools and a command.
+        if heading.contains("tools.")
+            && properties(inner).any(|(_, own)| own.get("x-inherits").is_some())
+            && inner_entries.is_none()
+        {
+            let _ = writeln!(out, "The same keys as in `[servers.NAME.{name}]`.");
+            continue;
+        }
         section(inner_entries.unwrap_or(inner), &heading, out);
     }
 }

@@ -117,14 +117,13 @@ reconcile = { tool = "find", match = "/x == true" }
         "listen = \"127.0.0.1:1\" # --listen",
         "slots = 2 # DURABLE_MCP_SLOTS",
         "wait = \"5s\" # durable.toml:2",
-        "wait = \"5s\" # durable.toml:2, from defaults.wait",
         "ttl = \"30s\" # default",
         "url = \"sqlite:/home/ada/.local/share/durable-mcp/durable-mcp.db\" # default",
         "queue = 3 # durable.toml:5",
-        "concurrency = 16 # default, from defaults.concurrency",
         "[servers.a.tools.\"x.y\"]",
         "[servers.a.tools.\"x.y\".reconcile]",
-        "max_attempts = 9 # durable.toml:6, from servers.a.retry.max_attempts",
+        "max_attempts = 9 # durable.toml:6",
+        "heartbeat = \"10s\" # default",
         "delivery = \"at_most_once\" # durable.toml:8",
     ] {
         // On macOS the data folder has another name.
@@ -133,6 +132,7 @@ reconcile = { tool = "find", match = "/x == true" }
             "{line}\n{shown}"
         );
     }
+    assert!(!shown.contains("[servers.a.timeout]"), "only what is not inherited: {shown}");
     // What is shown is TOML, and a configuration again.
     let again = Folder::with(&[("shown.toml", &shown)]).load("shown.toml", &[]).unwrap();
     assert_eq!(again.config.server_policy("a", "x.y").retry, loaded.config.server_policy("a", "x.y").retry);
@@ -140,7 +140,8 @@ reconcile = { tool = "find", match = "/x == true" }
 
 #[test]
 fn show_as_json_is_one_object_with_a_member_per_setting() {
-    let folder = Folder::with(&[("a.toml", "[servers.a]\ncommand = \"x\"\n")]);
+    let text = "[servers.a]\ncommand = \"x\"\nretry = { jitter = 0 }\n[servers.a.tools.t]\n";
+    let folder = Folder::with(&[("a.toml", text)]);
     let loaded = folder.load("a.toml", &[("DURABLE_MCP_WAIT", "1s")]).unwrap();
     let shown: serde_json::Value = serde_json::from_str(&show(&loaded, true)).unwrap();
     let settings = &shown["settings"];
@@ -148,6 +149,10 @@ fn show_as_json_is_one_object_with_a_member_per_setting() {
     assert_eq!(settings["defaults.wait"], member(r#"{"value":"1s","source":"env","name":"DURABLE_MCP_WAIT"}"#));
     assert_eq!(settings["servers.a.command"], member(r#"{"value":"x","source":"file","line":2}"#));
     assert_eq!(settings["lease.ttl"], member(r#"{"value":"30s","source":"default"}"#));
+    assert_eq!(
+        settings["servers.a.tools.t.retry.jitter"],
+        member(r#"{"value":0,"source":"file","line":3,"inherited_from":"servers.a.retry.jitter"}"#)
+    );
     assert_eq!(
         settings["servers.a.wait"],
         member(r#"{"value":"1s","source":"env","name":"DURABLE_MCP_WAIT","inherited_from":"defaults.wait"}"#)

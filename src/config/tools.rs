@@ -390,6 +390,19 @@ pub struct Annotations {
     pub open_world: Option<bool>,
 }
 
+impl Server {
+    /// A stdio server as a command line names it; everything else at its default.
+    pub fn stdio(command: &str, args: impl IntoIterator<Item = String>) -> Self {
+        Self { command: Some(command.into()), args: args.into_iter().map(Text::from).collect(), ..Self::default() }
+    }
+
+    /// An HTTP server as a command line names it; everything else at its default.
+    pub fn http(url: String, headers: impl IntoIterator<Item = (String, String)>) -> Self {
+        let headers = headers.into_iter().map(|(name, value)| (name, Secret::from(value))).collect();
+        Self { url: Some(url.into()), headers, ..Self::default() }
+    }
+}
+
 fn yes() -> bool {
     true
 }
