@@ -1,3 +1,4 @@
 //! (see lib.rs)
 
+
 pub mod upstream;
