@@ -27,6 +27,12 @@ pub struct Limits {
     pub batch_max: usize,
 }
 
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { bytes_max: 4 << 20, depth_max: 64, batch_max: 100 }
+    }
+}
+
 /// What was sent at once.
 #[derive(Debug)]
 pub enum Incoming<'a> {

@@ -59,10 +59,9 @@ async fn endpoint(face: Arc<Face>, namespace: Option<String>, request: Request) 
 }
 
 async fn post(face: Arc<Face>, principal: Principal, headers: &HeaderMap, body: Body) -> Response {
-    let accepts = match Accepts::of(headers) {
-        Ok(accepts) => accepts,
-        Err(refusal) => return *refusal,
-    };
+    if let Err(refusal) = check_media_types(headers) {
+        return *refusal;
+    }
     let bytes_max = face.settings.envelope.bytes_max;
     let bytes = match Limited::new(body, bytes_max).collect().await {
         Ok(collected) => collected.to_bytes(),
@@ -80,7 +79,7 @@ async fn post(face: Arc<Face>, principal: Principal, headers: &HeaderMap, body: 
     match entered {
         Entered::One(admitted) => {
             let Admitted { message, ruling, body } = *admitted;
-            let post = Post { face, principal, headers, accepts };
+            let post = Post { face, principal, headers };
             match ruling {
                 Ruling::Modern { revision } => post.modern(message, body, revision).await,
                 Ruling::Legacy { opens: true, .. } => post.open(message, body).await,
@@ -95,52 +94,43 @@ async fn post(face: Arc<Face>, principal: Principal, headers: &HeaderMap, body: 
             if let Err(rejection) = era::decide_batch(Some(session.revision)) {
                 return rpc(rejection.status, None, &rejection.error);
             }
-            let post = Post { face, principal, headers, accepts };
+            let post = Post { face, principal, headers };
             post.batch(&items, session).await
         }
     }
 }
 
-/// What the client can read.
-#[derive(Clone, Copy, Debug)]
-struct Accepts {
-    json: bool,
-    sse: bool,
-}
-
-impl Accepts {
-    fn of(headers: &HeaderMap) -> Result<Accepts, Box<Response>> {
-        let is_json = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
-            value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-        });
-        if !is_json {
-            let error = RpcError::new(code::INVALID_REQUEST, "the Content-Type must be application/json");
-            return Err(Box::new(rpc(415, None, &error)));
-        }
-        let mut accepts = Accepts { json: false, sse: false };
-        for value in headers.get_all(header::ACCEPT) {
-            for range in value.to_str().unwrap_or_default().split(',') {
-                match range.split(';').next().unwrap_or_default().trim() {
-                    "*/*" => accepts = Accepts { json: true, sse: true },
-                    "application/json" | "application/*" => accepts.json = true,
-                    "text/event-stream" | "text/*" => accepts.sse = true,
-                    _ => {}
-                }
+/// The body has to be JSON, and the client has to read both forms of an answer (specification, Streamable HTTP).
+fn check_media_types(headers: &HeaderMap) -> Result<(), Box<Response>> {
+    let is_json = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
+        value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    });
+    if !is_json {
+        let error = RpcError::new(code::INVALID_REQUEST, "the Content-Type must be application/json");
+        return Err(Box::new(rpc(415, None, &error)));
+    }
+    let (mut json, mut sse) = (false, false);
+    for value in headers.get_all(header::ACCEPT) {
+        for range in value.to_str().unwrap_or_default().split(',') {
+            match range.split(';').next().unwrap_or_default().trim() {
+                "*/*" => (json, sse) = (true, true),
+                "application/json" | "application/*" => json = true,
+                "text/event-stream" | "text/*" => sse = true,
+                _ => {}
             }
         }
-        if accepts.json && accepts.sse {
-            return Ok(accepts);
-        }
-        let words = "the Accept header must list application/json and text/event-stream";
-        Err(Box::new(rpc(406, None, &RpcError::new(code::INVALID_REQUEST, words))))
     }
+    if json && sse {
+        return Ok(());
+    }
+    let words = "the Accept header must list application/json and text/event-stream";
+    Err(Box::new(rpc(406, None, &RpcError::new(code::INVALID_REQUEST, words))))
 }
 
 struct Post<'h> {
     face: Arc<Face>,
     principal: Principal,
     headers: &'h HeaderMap,
-    accepts: Accepts,
 }
 
 impl Post<'_> {
@@ -154,7 +144,7 @@ impl Post<'_> {
                 let caller = self.caller(name, Era::Modern);
                 let token = call.meta.progress_token.clone().map(Id::into_owned);
                 let begun = self.face.call(&call, &caller, None).await;
-                self.answer_call(id, begun, Exchange { era: Era::Modern, revision, token, place: None }).await
+                self.answer_call(id, begun, Exchange { era: Era::Modern, revision, token, _place: None }).await
             }
             Params::Other { params, .. } => {
                 let namespace = self.principal.namespace.clone();
@@ -204,7 +194,7 @@ impl Post<'_> {
                 let caller = self.caller(session.client_name.clone().unwrap_or_default(), Era::Legacy);
                 let token = call.meta.progress_token.clone().map(Id::into_owned);
                 let begun = self.face.call(&call, &caller, Some(place.place.flight.clone())).await;
-                let exchange = Exchange { era: Era::Legacy, revision: session.revision, token, place: Some(place) };
+                let exchange = Exchange { era: Era::Legacy, revision: session.revision, token, _place: Some(place) };
                 self.answer_call(id, begun, exchange).await
             }
             (Message::Request { id, method, .. }, Params::Other { params, .. }) => {
@@ -292,7 +282,6 @@ impl Post<'_> {
             ResponseMode::Auto => Some(self.face.settings.json_within_ms),
             ResponseMode::Json => Some(u64::MAX),
         };
-        debug_assert!(self.accepts.json && self.accepts.sse);
         let follows_progress = exchange.token.is_some() && mode == ResponseMode::Auto;
         let mut early = None;
         if let Some(patience_ms) = patience {
@@ -315,7 +304,7 @@ pub(super) struct Exchange {
     /// Where progress is reported to.
     pub token: Option<Id<'static>>,
     /// The request's entry among those in flight.
-    pub place: Option<Occupied>,
+    pub _place: Option<Occupied>,
 }
 
 /// A place among the requests in flight; left when dropped.
@@ -426,9 +415,4 @@ pub(super) fn status_of(reply: &Reply, era: Era) -> u16 {
         Reply::Error(error) if error.code == code::INTERNAL_ERROR => 500,
         Reply::Error(error) => http_status(era, Source::Handler, error.code),
     }
-}
-
-/// An answer that may be written at once, with its hold.
-pub(super) fn written(answered: Answered) {
-    answered.written();
 }

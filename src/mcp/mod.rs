@@ -28,3 +28,6 @@ pub mod session;
 pub mod splice;
 pub mod stdio;
 pub mod stream;
+
+#[cfg(test)]
+mod tests;
