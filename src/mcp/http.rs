@@ -14,7 +14,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::admit::{self, Admitted, Body as Params, Entered};
 use super::answer::{self, Reply};
-use super::call::{Answered, Begun, Caller};
+use super::call::{Begun, Caller};
 use super::envelope::Message;
 use super::era::{self, Ruling};
 use super::face::Face;
