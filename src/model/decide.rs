@@ -308,7 +308,8 @@ impl Case<'_> {
         let error = failure.error.clone();
         let wait = failure.retry_after_ms;
         Decision::event(match failure.kind {
-            FailureKind::NotStarted => self.after_loss(error, false, wait),
+            // An attempt that went through an input round had reached the tool before this round did not.
+            FailureKind::NotStarted => self.after_loss(error, self.head.continues, wait),
             FailureKind::Lost => self.after_loss(error, true, wait),
             FailureKind::RpcError if policy.retry.on.rpc_error && self.may_run_again(true) => {
                 self.retried(error, true, wait)
@@ -348,7 +349,8 @@ impl Case<'_> {
         if head.state == State::Unknown {
             return Decision::answer(Answer::NotPermitted);
         }
-        let dispatched = head.lease.is_some() || head.effect_possible || head.state == State::Waiting;
+        let reached_tool = head.state == State::Waiting || head.continues;
+        let dispatched = head.lease.is_some() || head.effect_possible || reached_tool;
         let effect = if dispatched { Effect::Unknown } else { Effect::None };
         Decision::event(Event::Cancelled { effect, by: order.clone() })
     }

@@ -164,7 +164,7 @@ pub struct Head {
     pub lease: Option<Lease>,
     /// An earlier attempt may have had its effect.
     pub effect_possible: bool,
-    /// The next lease continues the attempt (an input round) instead of starting another.
+    /// The attempt went through an input round without a lease: leases continue it instead of starting another.
     pub continues: bool,
     /// When a scheduled execution is due.
     pub run_at_ms: i64,
@@ -251,13 +251,13 @@ impl Head {
                 self.state = State::Leased;
                 self.fencing_token = *fencing_token;
                 self.attempt = *attempt;
-                self.continues = false;
                 self.ended_at_ms = None;
                 self.lease = Some(Lease { worker: worker.clone(), process: *process, expires_at_ms: at_ms });
             }
             Event::Released { .. } => {
                 self.state = State::Ready;
-                self.attempt = self.attempt.saturating_sub(1);
+                // A round given back unstarted still belongs to an attempt that did start.
+                self.attempt = self.attempt.saturating_sub(u32::from(!self.continues));
                 self.lease = None;
             }
             Event::Parked => {
@@ -273,6 +273,7 @@ impl Head {
             Event::Retried { run_at_ms, ran, by, error, .. } => {
                 self.state = State::Scheduled;
                 self.run_at_ms = *run_at_ms;
+                self.continues = false;
                 self.effect_possible |= ran;
                 self.ended_at_ms = None;
                 self.lease = None;
