@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::{Event, ExpiryCause};
 use super::id::{ExecutionId, ProcessId};
-use super::policy::Policy;
+use super::policy::{Delivery, Policy};
 
 /// Where an execution stands (docs/states.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -231,9 +231,13 @@ impl Head {
         self.ident.id
     }
 
-    /// When the whole execution runs out of time.
+    /// When the whole execution runs out of time: its total time after the submission or, since an `unknown` may wait
+    /// long for somebody to decide, after the newest order of another attempt.
     pub fn total_deadline_ms(&self) -> i64 {
-        self.created_at_ms.saturating_add(self.ident.policy.timeouts.total_ms)
+        // Under at_most_once an effect is possible only after the execution was `unknown`; what runs after that was ordered.
+        let ordered = self.effect_possible && self.ident.policy.delivery == Delivery::AtMostOnce;
+        let from_ms = if ordered { self.run_at_ms } else { self.created_at_ms };
+        from_ms.saturating_add(self.ident.policy.timeouts.total_ms)
     }
 
     /// Folds one event into the row. Total: an event that does not fit still folds, since it is a fact.
