@@ -89,7 +89,7 @@ pub enum Command {
     },
     /// The reconcile rule asked the upstream about an `unknown`.
     Reconcile {
-        /// The result to record, when the call took effect; absent: it did not, run it again.
+        /// The result to record, when the call took effect; absent: it did not, run it again while attempts are left.
         found: Option<Digest>,
     },
 }
@@ -393,6 +393,10 @@ impl Case<'_> {
         if self.head.state != State::Unknown {
             return Decision::answer(self.refusal());
         }
+        // A rule is no person: it may order one attempt in any case, and else only up to the policy's number.
+        if found.is_none() && self.head.attempt >= self.head.attempts_allowed.max(2) {
+            return Decision::answer(Answer::NotPermitted);
+        }
         Decision::event(match found {
             Some(result) => Event::Completed {
                 fencing_token: None,
@@ -454,11 +458,13 @@ impl Case<'_> {
     }
 
     fn after_loss(&self, error: ErrorInfo, ran: bool, retry_after_ms: Option<i64>) -> Event {
-        if ran && self.head.ident.policy.delivery == Delivery::AtMostOnce {
-            return Event::Lost { attempt: self.head.attempt, error };
-        }
         if self.may_run_again(ran) {
             return self.retried(error, ran, retry_after_ms);
+        }
+        // Of an earlier, ordered-over attempt nothing is known still, however this one ended.
+        let effect_possible = ran || self.head.effect_possible;
+        if effect_possible && self.head.ident.policy.delivery == Delivery::AtMostOnce {
+            return Event::Lost { attempt: self.head.attempt, error };
         }
         self.failed(error)
     }
