@@ -1,1 +1,222 @@
-//! (see lib.rs)
+//! Floor 2: the verbs. The only writer of executions, and the only floor that reads the clock. Knows no protocol and no
+//! SQL: it asks the store to decide by the rules of `model`, and tells whoever waits.
+
+pub mod catalog;
+pub mod clock;
+pub mod error;
+pub mod operate;
+pub mod running;
+pub mod scheduler;
+pub mod slots;
+pub mod submit;
+pub mod ticket;
+pub mod waiters;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+pub use error::{Error, Result};
+
+use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
+use crate::store::{Retention, Store};
+use catalog::Catalog;
+use clock::Clock;
+use running::{Running, Work};
+use slots::Slots;
+use waiters::Waiters;
+
+/// How the engine works. Durations in milliseconds.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// A lease lasts so long without a heartbeat; heartbeats come at a third of it.
+    pub lease_ttl_ms: i64,
+    /// The scheduler looks at least so often.
+    pub scheduler_interval_ms: i64,
+    /// Rows of each kind the scheduler settles in one look.
+    pub scheduler_batch: usize,
+    /// What is kept.
+    pub retention: Retention,
+    /// How often retention is applied.
+    pub retention_interval_ms: i64,
+    /// Calls at once in this process.
+    pub slots: usize,
+    /// Executions that may be waited for in this process.
+    pub waiters_max: usize,
+    /// Executions submitted here belong to this process until it is dead (`wrap`).
+    pub bound: bool,
+    /// Bytes of a result that is stored and answered; a larger one is replaced by an error.
+    pub result_bytes_max: usize,
+    /// How long a submission looks whether the caller of an equal unkeyed call is just leaving.
+    pub departure_grace_ms: u64,
+    /// Keys remembered as seen, so that a repeat is answered from a reader.
+    pub known_keys_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            lease_ttl_ms: 30_000,
+            scheduler_interval_ms: 1_000,
+            scheduler_batch: 500,
+            retention: Retention { payloads_ms: 7 * 86_400_000, executions_ms: 30 * 86_400_000, batch: 200 },
+            retention_interval_ms: 60_000,
+            slots: 64,
+            waiters_max: 10_000,
+            bound: false,
+            result_bytes_max: 64 << 20,
+            departure_grace_ms: 50,
+            known_keys_max: 16_384,
+        }
+    }
+}
+
+/// What a process does; any combination is possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles {
+    /// Serves MCP clients.
+    pub mcp: bool,
+    /// Runs tools.
+    pub worker: bool,
+    /// Settles what is due.
+    pub scheduler: bool,
+}
+
+/// Runs what the engine leased to this process at submission. The worker floor implements it.
+pub trait LocalWorker: Send + Sync {
+    /// Starts the work on a task of its own and returns at once.
+    fn run(&self, work: Work);
+}
+
+/// The verbs, shared by everything in this process.
+pub struct Engine {
+    store: Arc<dyn Store>,
+    clock: Clock,
+    settings: Settings,
+    process: ProcessId,
+    worker_name: String,
+    slots: Slots,
+    catalog: Catalog,
+    waiters: Waiters,
+    running: Running,
+    known_keys: submit::KnownKeys,
+    local: OnceLock<Arc<dyn LocalWorker>>,
+    work_available: Notify,
+    scheduler_due: Notify,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Engine {
+    /// Announces this process in the store and starts nothing yet.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        settings: Settings,
+        upstreams: &[String],
+    ) -> Result<Arc<Self>> {
+        let process = ProcessId::new(clock.now_ms(), &entropy());
+        store.register_process(process, clock.now_ms()).await?;
+        let worker_name = format!("{}.{}", hostname(), std::process::id());
+        Ok(Arc::new(Engine {
+            slots: Slots::new(settings.slots),
+            catalog: Catalog::new(upstreams),
+            waiters: Waiters::new(settings.waiters_max),
+            running: Running::default(),
+            known_keys: submit::KnownKeys::new(settings.known_keys_max),
+            local: OnceLock::new(),
+            work_available: Notify::new(),
+            scheduler_due: Notify::new(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            store,
+            clock,
+            settings,
+            process,
+            worker_name,
+        }))
+    }
+
+    /// Names who runs what is leased here. Once.
+    pub fn attach_worker(&self, worker: Arc<dyn LocalWorker>) {
+        // A second worker in one process would be a wiring fault; the first one stays.
+        let _ = self.local.set(worker);
+    }
+
+    /// The tools that can be called.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The slots of this process.
+    pub fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// The store, for reading.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The one clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// How the engine works.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// This process.
+    pub fn process(&self) -> ProcessId {
+        self.process
+    }
+
+    /// Ends when the engine stops.
+    pub fn stopping(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Runs `future` as a task that [`Engine::close`] waits for.
+    pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(future);
+    }
+
+    /// Stops the loops, waits for its tasks, closes the store.
+    pub async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.store.close().await;
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    pub(crate) fn new_execution_id(&self) -> ExecutionId {
+        ExecutionId::new(self.now_ms(), &entropy())
+    }
+
+    pub(crate) fn new_operation(&self) -> OperationId {
+        OperationId::new(self.now_ms(), &entropy())
+    }
+}
+
+/// Random bits from the system's generator.
+pub fn entropy() -> Entropy {
+    let mut bytes = Entropy::default();
+    // Without a generator nothing here would be safe; no kernel we run on lacks one.
+    getrandom::fill(&mut bytes).expect("the system's random generator works");
+    bytes
+}
+
+fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}

@@ -1,0 +1,172 @@
+//! The tools that can be called, with their effective policy: published by workers, read by the protocol face.
+//! Runs nothing and knows no protocol beyond the raw tool object it carries.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+
+use crate::model::policy::{Identity, OnDisconnect, Policy};
+
+/// One tool as it is offered and run.
+#[derive(Debug)]
+pub struct Tool {
+    /// The name clients call it by.
+    pub exposed: String,
+    /// Whose tool.
+    pub upstream: String,
+    /// Its own name there.
+    pub name: String,
+    /// The tool object as its server gave it, byte for byte.
+    pub definition: Box<RawValue>,
+    /// True when the object has an `outputSchema`.
+    pub has_output_schema: bool,
+    /// Delivery, retries and time-outs.
+    pub policy: Policy,
+    /// How repeats are recognised.
+    pub identity: Identity,
+    /// How the caller is served.
+    pub service: Service,
+}
+
+/// How a tool's callers are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// How long a caller waits before it gets a handle, in milliseconds; 0: it gets the id at once.
+    pub wait_ms: i64,
+    /// An argument that carries the idempotency key.
+    pub key_argument: Option<String>,
+    /// What a client's leaving means.
+    pub on_disconnect: OnDisconnect,
+    /// How answers are written over HTTP; absent: as the server is configured.
+    pub response: Option<ResponseMode>,
+    /// The namespaces that may call it; absent: all.
+    pub namespaces: Option<Vec<String>>,
+}
+
+impl Default for Service {
+    fn default() -> Self {
+        Self {
+            wait_ms: 50_000,
+            key_argument: None,
+            on_disconnect: OnDisconnect::Detach,
+            response: None,
+            namespaces: None,
+        }
+    }
+}
+
+/// How an answer is written over HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResponseMode {
+    /// JSON when it comes soon and alone, else a stream.
+    #[default]
+    Auto,
+    /// Always JSON.
+    Json,
+    /// Always a stream.
+    Sse,
+}
+
+/// What an upstream offers.
+#[derive(Clone, Debug, Default)]
+pub struct Offer {
+    /// False until something was heard of it, now or in an earlier life of this process.
+    pub known: bool,
+    /// Its tools, in its own order.
+    pub tools: Vec<Arc<Tool>>,
+    /// Its instructions for models.
+    pub instructions: Option<String>,
+    /// Its own name and version object, as it gave it.
+    pub server_info: Option<Arc<RawValue>>,
+    /// Why it offers nothing, when it is down.
+    pub problem: Option<String>,
+}
+
+/// A picture of every tool at one moment.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// In the order of configuration, then of each upstream.
+    pub tools: Vec<Arc<Tool>>,
+    by_name: HashMap<String, Arc<Tool>>,
+    /// Each upstream with its offer, in the order of configuration.
+    pub upstreams: Vec<(String, Offer)>,
+    /// Grows with each change.
+    pub version: u64,
+}
+
+impl Listing {
+    /// The tool clients call by `exposed`.
+    pub fn find(&self, exposed: &str) -> Option<&Arc<Tool>> {
+        self.by_name.get(exposed)
+    }
+
+    /// True when something was heard of every upstream.
+    pub fn is_whole(&self) -> bool {
+        self.upstreams.iter().all(|(_, offer)| offer.known)
+    }
+
+    /// The tool `name` of `upstream`.
+    pub fn of_upstream(&self, upstream: &str, name: &str) -> Option<&Arc<Tool>> {
+        self.tools.iter().find(|tool| tool.upstream == upstream && tool.name == name)
+    }
+}
+
+/// Every tool of this process.
+#[derive(Debug)]
+pub struct Catalog {
+    current: RwLock<Arc<Listing>>,
+    offers: Mutex<Vec<(String, Offer)>>,
+    changed: watch::Sender<u64>,
+}
+
+impl Catalog {
+    /// A catalog whose upstreams are listed in this order.
+    pub fn new(upstreams: &[String]) -> Catalog {
+        let offers: Vec<_> = upstreams.iter().map(|name| (name.clone(), Offer::default())).collect();
+        let listing = Listing { upstreams: offers.clone(), ..Listing::default() };
+        Catalog { current: RwLock::new(Arc::new(listing)), offers: Mutex::new(offers), changed: watch::channel(0).0 }
+    }
+
+    /// Replaces what one upstream offers. Tools whose exposed name another one has already are left out and returned.
+    pub fn publish(&self, upstream: &str, offer: Offer) -> Vec<String> {
+        let offer = Offer { known: true, ..offer };
+        let mut offers = self.offers();
+        match offers.iter_mut().find(|(name, _)| name == upstream) {
+            Some((_, old)) => *old = offer,
+            None => offers.push((upstream.to_owned(), offer)),
+        }
+        let mut listing = Listing { upstreams: offers.clone(), ..Listing::default() };
+        let mut collisions = Vec::new();
+        for tool in offers.iter().flat_map(|(_, offer)| &offer.tools) {
+            if listing.by_name.contains_key(&tool.exposed) {
+                collisions.push(tool.exposed.clone());
+                continue;
+            }
+            listing.by_name.insert(tool.exposed.clone(), tool.clone());
+            listing.tools.push(tool.clone());
+        }
+        let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
+        listing.version = current.version + 1;
+        let version = listing.version;
+        *current = Arc::new(listing);
+        drop(current);
+        self.changed.send_replace(version);
+        collisions
+    }
+
+    /// The picture of now.
+    pub fn listing(&self) -> Arc<Listing> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Follows changes by version.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    fn offers(&self) -> MutexGuard<'_, Vec<(String, Offer)>> {
+        self.offers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

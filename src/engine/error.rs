@@ -1,0 +1,54 @@
+//! What the verbs answer when they cannot do what was asked. Mapped once to JSON-RPC, once to HTTP, once to exit codes.
+
+use thiserror::Error;
+
+use crate::model::arguments;
+use crate::model::id::ExecutionId;
+use crate::store;
+
+/// Why a verb did nothing.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The key stands for another call; the id is absent when another principal holds it.
+    #[error("the idempotency key is already used for a different call")]
+    Conflict(Option<ExecutionId>),
+    /// Queues are full; nothing was stored or run.
+    #[error("{0}")]
+    Overloaded(String),
+    /// There is no such execution, or it is not the caller's.
+    #[error("there is no execution {0}")]
+    NotFound(String),
+    /// The state does not permit it.
+    #[error("execution {id} is {state}; {verb} is not possible")]
+    NotPermitted {
+        /// Which.
+        id: ExecutionId,
+        /// Where it stands.
+        state: &'static str,
+        /// What was asked.
+        verb: &'static str,
+    },
+    /// The arguments have no canonical form.
+    #[error("{0}")]
+    Arguments(#[from] arguments::Error),
+    /// The store could not do it.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl Error {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::Conflict(_) => "idempotency_key_conflict",
+            Error::Overloaded(_) => "overloaded",
+            Error::NotFound(_) => "not_found",
+            Error::NotPermitted { .. } => "not_permitted",
+            Error::Arguments(_) => "invalid_arguments",
+            Error::Store(error) => error.code(),
+        }
+    }
+}
+
+/// A result of a verb.
+pub type Result<T> = std::result::Result<T, Error>;

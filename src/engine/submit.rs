@@ -1,0 +1,216 @@
+//! A call arrives: stored, found, attached or refused. Nothing is run before it is stored.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::catalog::Tool;
+use super::slots::{Admission, Slot};
+use super::ticket::Ticket;
+use super::{Engine, Error, Result};
+use crate::model::arguments;
+use crate::model::execution::{Head, Identification, State};
+use crate::model::id::ExecutionId;
+use crate::model::policy::Unkeyed;
+use crate::model::principal::Principal;
+use crate::model::submit::{IfWaited, Submission};
+use crate::store::{KeyScope, Payload, Submit, SubmitOutcome, crash};
+
+/// A call as the protocol face understood it.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Which tool.
+    pub tool: Arc<Tool>,
+    /// Who calls.
+    pub principal: Principal,
+    /// Without authentication: what tells this anonymous caller from another.
+    pub caller: String,
+    /// The client's key.
+    pub key: Option<String>,
+    /// The arguments' exact text; `{}` when there were none.
+    pub arguments: Payload,
+    /// What else of the call goes upstream.
+    pub meta: Option<Payload>,
+}
+
+/// Keys this process has seen, so that only a likely repeat pays for a look before the write. A forgotten key costs
+/// nothing but that look: the write finds it anyway.
+#[derive(Debug)]
+pub struct KnownKeys {
+    state: Mutex<(HashMap<KeyScope, ()>, VecDeque<KeyScope>)>,
+    limit: usize,
+}
+
+impl KnownKeys {
+    /// Remembers at most `limit` keys.
+    pub fn new(limit: usize) -> KnownKeys {
+        KnownKeys { state: Mutex::default(), limit }
+    }
+
+    /// True when the key was seen before; from now on it was.
+    fn seen(&self, scope: &KeyScope) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (known, order) = &mut *state;
+        if known.contains_key(scope) {
+            return true;
+        }
+        known.insert(scope.clone(), ());
+        order.push_back(scope.clone());
+        if order.len() > self.limit
+            && let Some(oldest) = order.pop_front()
+        {
+            known.remove(&oldest);
+        }
+        false
+    }
+}
+
+impl Engine {
+    /// Stores the call or finds the execution that takes it. The ticket is the caller's hold on it.
+    pub async fn submit(self: &Arc<Self>, call: Call) -> Result<Ticket> {
+        let arguments_hash = arguments::hash(&call.arguments, call.tool.service.key_argument.as_deref())?;
+        if let Some(ticket) = self.repeated(&call, &arguments_hash).await? {
+            return Ok(ticket);
+        }
+        if !self.waiters.has_room() {
+            return Err(Error::Overloaded("too many callers wait in this process".into()));
+        }
+        crash::point("before_submit");
+        match self.store_call(&call, &arguments_hash, IfWaited::Tell).await? {
+            Stored::Ticket(ticket) => Ok(ticket),
+            Stored::Waited(id) => {
+                // An equal call is waited for. A client that re-issues after a cut connection may be here before the
+                // cut was noticed: look for a moment whether the earlier caller is just leaving.
+                if let Some(departure) = self.waiters.departure(id) {
+                    let grace = Duration::from_millis(self.settings.departure_grace_ms);
+                    // Either way the submission is decided anew, in the order of all writes.
+                    let _ = tokio::time::timeout(grace, departure.notified()).await;
+                }
+                match self.store_call(&call, &arguments_hash, IfWaited::New).await? {
+                    Stored::Ticket(ticket) => Ok(ticket),
+                    Stored::Waited(_) => Err(Error::Overloaded("an equal call is still being answered".into())),
+                }
+            }
+        }
+    }
+
+    /// A repeated key is answered from a reader before it takes the writer.
+    async fn repeated(self: &Arc<Self>, call: &Call, arguments_hash: &str) -> Result<Option<Ticket>> {
+        let Some(key) = &call.key else { return Ok(None) };
+        let scope = KeyScope {
+            namespace: call.principal.namespace.clone(),
+            upstream: call.tool.upstream.clone(),
+            tool: call.tool.name.clone(),
+            key: key.clone(),
+        };
+        if !self.known_keys.seen(&scope) {
+            return Ok(None);
+        }
+        let Some(head) = self.store.by_key(scope).await? else { return Ok(None) };
+        let ident = &head.ident;
+        let same = ident.arguments_hash == arguments_hash && ident.principal == call.principal.subject;
+        let lives = head.ended_at_ms.is_none_or(|ended_at_ms| {
+            !head.state.is_ended() || self.now_ms() < ended_at_ms.saturating_add(call.tool.identity.key_ttl_ms)
+        });
+        // Anything but a plain repeat is decided where it is written.
+        if !same || !lives || !head.state.is_ended() {
+            return Ok(None);
+        }
+        self.joined(head).await.map(Some)
+    }
+
+    async fn store_call(self: &Arc<Self>, call: &Call, arguments_hash: &str, if_waited: IfWaited) -> Result<Stored> {
+        let tool = &call.tool;
+        let (slot, start_by_ms) = match self.slots.admit(&tool.upstream) {
+            Admission::Slot(slot) => (Some(slot), None),
+            Admission::Queue { queue_timeout_ms } => {
+                (None, queue_timeout_ms.map(|timeout_ms| self.now_ms().saturating_add(timeout_ms)))
+            }
+            Admission::Full { waiting } => {
+                let text = format!("{waiting} calls wait for {} already; try again later", tool.upstream);
+                return Err(Error::Overloaded(text));
+            }
+        };
+        let id = self.new_execution_id();
+        let marks = call.key.is_none() && tool.identity.unkeyed != Unkeyed::None;
+        let submission = Submission {
+            ident: Identification {
+                id,
+                namespace: call.principal.namespace.clone(),
+                upstream: tool.upstream.clone(),
+                tool: tool.name.clone(),
+                key: call.key.clone(),
+                principal: call.principal.subject.clone(),
+                caller: call.caller.clone(),
+                arguments_hash: arguments_hash.to_owned(),
+                policy: tool.policy.clone(),
+                effect_key: id,
+                retry_of: None,
+                bound_to: self.settings.bound.then_some(self.process),
+                start_by_ms,
+            },
+            identity: tool.identity,
+            run_at_ms: None,
+            lease: slot.as_ref().map(|_| self.lease_request()),
+            waiter: marks.then_some(self.process),
+            if_waited,
+        };
+        let submit = Submit {
+            submission,
+            arguments: call.arguments.clone(),
+            meta: call.meta.clone(),
+            operation: self.new_operation(),
+            now_ms: self.now_ms(),
+        };
+        let outcome = self.store.submit(submit).await?;
+        crash::point("submitted");
+        match outcome {
+            SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, slot))),
+            SubmitOutcome::Existing(head) => self.joined(*head).await.map(Stored::Ticket),
+            SubmitOutcome::Waited(id) => Ok(Stored::Waited(id)),
+            SubmitOutcome::Conflict(id) => Err(Error::Conflict(id)),
+        }
+    }
+
+    /// A new execution: run it here when it is leased to this process, else let a worker find it.
+    fn accepted(self: &Arc<Self>, head: Head, call: &Call, slot: Option<Slot>) -> Ticket {
+        let ticket = Ticket::new(self.clone(), head, false);
+        match slot {
+            Some(slot) if ticket.head.state == State::Leased => {
+                self.start(ticket.head.clone(), call.arguments.clone(), call.meta.clone(), slot);
+            }
+            _ => {
+                self.slots.enqueue(&call.tool.upstream, ticket.id());
+                self.work_available.notify_one();
+            }
+        }
+        ticket
+    }
+
+    /// An execution that exists: its end may be there already, or come between the look and the waiting.
+    pub(super) async fn joined(self: &Arc<Self>, head: Head) -> Result<Ticket> {
+        let ticket = Ticket::new(self.clone(), head, true);
+        let head = match ticket.head.state.is_settled() {
+            true => Some((*ticket.head).clone()),
+            false => self.store.heads(&[ticket.id()]).await?.into_iter().find(|head| head.state.is_settled()),
+        };
+        if let Some(head) = head {
+            self.settle(head, None).await?;
+        }
+        Ok(ticket)
+    }
+
+    /// A hold on an execution of the caller, by id; a foreign one is as if it were missing.
+    pub async fn attach(self: &Arc<Self>, id: ExecutionId, principal: &Principal) -> Result<Ticket> {
+        let head = self.store.heads(&[id]).await?.pop();
+        let head = head
+            .filter(|head| head.ident.namespace == principal.namespace && head.ident.principal == principal.subject);
+        let head = head.ok_or_else(|| Error::NotFound(id.to_string()))?;
+        self.joined(head).await
+    }
+}
+
+enum Stored {
+    Ticket(Ticket),
+    Waited(ExecutionId),
+}

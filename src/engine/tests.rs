@@ -1,0 +1,1 @@
+//! The verbs against a store, with a manual clock.

@@ -1,0 +1,134 @@
+//! A caller's hold on an execution. Dropping it means that the caller left; the work does not depend on it.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::waiters::{Progress, Settled, Sight};
+use super::{Engine, Result};
+use crate::model::execution::{Head, State};
+use crate::model::id::ExecutionId;
+use crate::store::{Mark, Payload, PayloadKind};
+
+/// How the caller left, for whoever asks the same again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Departure {
+    /// Without an answer.
+    Gone,
+    /// With a handle, since its time was up.
+    Handle,
+    /// With an answer about the end, or with the one it asked for.
+    Answered,
+}
+
+/// A caller's hold on an execution.
+pub struct Ticket {
+    engine: Arc<Engine>,
+    sight: watch::Receiver<Sight>,
+    /// The row as the submission found or made it.
+    pub head: Arc<Head>,
+    /// An earlier execution took the call.
+    pub attached: bool,
+    departure: Departure,
+}
+
+/// What a caller learns next.
+#[derive(Clone, Debug)]
+pub enum News {
+    /// The execution has settled.
+    Settled(Settled),
+    /// The tool reported progress.
+    Progress(Progress),
+}
+
+impl Ticket {
+    pub(super) fn new(engine: Arc<Engine>, head: Head, attached: bool) -> Ticket {
+        let sight = engine.waiters.enter(head.id());
+        Ticket { engine, sight, head: Arc::new(head), attached, departure: Departure::Gone }
+    }
+
+    /// The execution.
+    pub fn id(&self) -> ExecutionId {
+        self.head.id()
+    }
+
+    /// The end, if it is there already.
+    pub fn settled(&self) -> Option<Settled> {
+        self.sight.borrow().settled.clone()
+    }
+
+    /// Waits for the end or for the next progress report. Cancel safe.
+    pub async fn news(&mut self) -> News {
+        loop {
+            let sight = self.sight.borrow_and_update().clone();
+            if let Some(settled) = sight.settled {
+                return News::Settled(settled);
+            }
+            if self.sight.changed().await.is_err() {
+                // The entry lives as long as this ticket does.
+                std::future::pending::<()>().await;
+            }
+            let sight = self.sight.borrow().clone();
+            if sight.settled.is_none()
+                && let Some(progress) = sight.progress
+            {
+                return News::Progress(progress);
+            }
+        }
+    }
+
+    /// Waits for the end. Cancel safe.
+    pub async fn end(&mut self) -> Settled {
+        loop {
+            if let News::Settled(settled) = self.news().await {
+                return settled;
+            }
+        }
+    }
+
+    /// The caller got its answer whole (the end, or the id it asked for).
+    pub fn answered(mut self) {
+        self.departure = Departure::Answered;
+    }
+
+    /// The caller got a handle since its time was up.
+    pub fn handle_given(mut self) {
+        self.departure = Departure::Handle;
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let id = self.head.id();
+        let last = self.engine.waiters.leave(id);
+        // A keyed call is found by its key, whoever waits; marks would be written for nobody.
+        if self.head.ident.key.is_some() {
+            return;
+        }
+        let process = self.engine.process;
+        let mark = match self.departure {
+            Departure::Answered => Mark::Delivered(process),
+            Departure::Handle if last => Mark::HandleGiven(process),
+            Departure::Gone if last => Mark::Left(process),
+            Departure::Handle | Departure::Gone => return,
+        };
+        self.engine.store.mark(id, mark, self.engine.now_ms());
+    }
+}
+
+impl Engine {
+    /// The row with the payload its caller gets.
+    pub(super) async fn settled(&self, head: Head, payload: Option<Payload>) -> Result<Settled> {
+        let kind = match head.state {
+            State::Completed => Some(PayloadKind::Result),
+            State::Failed => Some(PayloadKind::Error),
+            _ => None,
+        };
+        let payload = match (kind, payload) {
+            (None, _) => None,
+            (Some(PayloadKind::Result), Some(payload)) => Some(payload),
+            (Some(kind), _) => self.store.payload(head.id(), kind).await?,
+        };
+        Ok(Settled { head: Arc::new(head), payload })
+    }
+}

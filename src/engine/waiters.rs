@@ -1,0 +1,136 @@
+//! Who waits in this process, and for what: callers of executions, wherever these run. A lost wake-up costs one poll,
+//! never a call: whoever waits also reads the store.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, watch};
+
+use crate::model::execution::Head;
+use crate::model::id::ExecutionId;
+use crate::store::Payload;
+
+/// A settled execution with what its caller gets.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// The row.
+    pub head: Arc<Head>,
+    /// The result of a completed execution, the JSON-RPC error of one that failed with one.
+    pub payload: Option<Payload>,
+}
+
+/// A progress report of a running tool (MCP `notifications/progress`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// How far.
+    pub progress: f64,
+    /// Of how much.
+    pub total: Option<f64>,
+    /// In words.
+    pub message: Option<String>,
+}
+
+/// What a waiting caller sees.
+#[derive(Clone, Debug, Default)]
+pub struct Sight {
+    /// The end, once there is one.
+    pub settled: Option<Settled>,
+    /// The newest progress report.
+    pub progress: Option<Progress>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    callers: usize,
+    sight: watch::Sender<Sight>,
+    /// Told when the last caller leaves.
+    left: Arc<Notify>,
+}
+
+/// Every caller that waits in this process.
+#[derive(Debug)]
+pub struct Waiters {
+    entries: Mutex<HashMap<ExecutionId, Entry>>,
+    arrived: Notify,
+    limit: usize,
+}
+
+impl Waiters {
+    /// At most `limit` executions may be waited for.
+    pub fn new(limit: usize) -> Waiters {
+        Waiters { entries: Mutex::default(), arrived: Notify::new(), limit }
+    }
+
+    /// True when one more may wait.
+    pub fn has_room(&self) -> bool {
+        self.entries().len() < self.limit
+    }
+
+    /// Counts a caller in.
+    pub fn enter(&self, id: ExecutionId) -> watch::Receiver<Sight> {
+        let mut entries = self.entries();
+        let entry = entries.entry(id).or_insert_with(|| Entry {
+            callers: 0,
+            sight: watch::channel(Sight::default()).0,
+            left: Arc::new(Notify::new()),
+        });
+        entry.callers += 1;
+        let receiver = entry.sight.subscribe();
+        drop(entries);
+        self.arrived.notify_one();
+        receiver
+    }
+
+    /// Counts a caller out; true when it was the last.
+    pub fn leave(&self, id: ExecutionId) -> bool {
+        let mut entries = self.entries();
+        let Some(entry) = entries.get_mut(&id) else { return true };
+        entry.callers -= 1;
+        if entry.callers > 0 {
+            return false;
+        }
+        if let Some(entry) = entries.remove(&id) {
+            entry.left.notify_waiters();
+        }
+        true
+    }
+
+    /// Resolves when the last caller of `id` leaves; `None` when nobody is there.
+    pub fn departure(&self, id: ExecutionId) -> Option<Arc<Notify>> {
+        self.entries().get(&id).map(|entry| entry.left.clone())
+    }
+
+    /// Tells every caller of the execution that it has settled.
+    pub fn settle(&self, settled: Settled) {
+        if let Some(entry) = self.entries().get(&settled.head.id()) {
+            entry.sight.send_modify(|sight| sight.settled = Some(settled));
+        }
+    }
+
+    /// Tells every caller of the execution how far it is.
+    pub fn progress(&self, id: ExecutionId, progress: Progress) {
+        if let Some(entry) = self.entries().get(&id) {
+            entry.sight.send_modify(|sight| sight.progress = Some(progress));
+        }
+    }
+
+    /// What is waited for and has not settled.
+    pub fn unsettled(&self) -> Vec<ExecutionId> {
+        let entries = self.entries();
+        entries.iter().filter(|(_, entry)| entry.sight.borrow().settled.is_none()).map(|(id, _)| *id).collect()
+    }
+
+    /// Lets whoever polls for callers look again.
+    pub fn look_again(&self) {
+        self.arrived.notify_one();
+    }
+
+    /// Resolves when somebody came.
+    pub async fn arrival(&self) {
+        self.arrived.notified().await;
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<ExecutionId, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
