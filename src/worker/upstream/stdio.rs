@@ -59,7 +59,7 @@ impl StdioLeg {
     }
 
     pub fn facts(&self) -> &ServerFacts {
-        &self.conversation.facts
+        self.conversation.facts()
     }
 
     pub async fn call(&self, call: &Call, bounds: Bounds, on_progress: impl Fn(Progress)) -> Result<Answer, CallError> {
@@ -100,6 +100,10 @@ impl Conversation {
             .then(|| peer.send("subscriptions/listen", None, |_| handshake::listen_params()).ok())
             .flatten();
         Ok(Self { peer, facts, limits, _listen: listen })
+    }
+
+    pub fn facts(&self) -> &ServerFacts {
+        &self.facts
     }
 
     pub async fn call(&self, call: &Call, bounds: Bounds, on_progress: impl Fn(Progress)) -> Result<Answer, CallError> {
