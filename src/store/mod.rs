@@ -1,6 +1,12 @@
 //! Floor 1: where executions live. The trait every driver implements, and the types that cross it. Knows SQL and decides
 //! nothing: every change of an execution is what the pure `model` decides on the row as it stands.
 
+mod open;
+pub mod sqlite;
+
+pub use open::open;
+pub use sqlite::SqliteSettings;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
