@@ -13,9 +13,10 @@ pub mod ticket;
 pub mod waiters;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -56,6 +57,10 @@ pub struct Settings {
     pub result_bytes_max: usize,
     /// How long a submission looks whether the caller of an equal unkeyed call is just leaving.
     pub departure_grace_ms: u64,
+    /// How long running work may take to stop once it was told to.
+    pub stop_grace_ms: u64,
+    /// How often a worker looks for work that nobody announced.
+    pub worker_poll_ms: u64,
     /// Keys remembered as seen, so that a repeat is answered from a reader.
     pub known_keys_max: usize,
 }
@@ -74,10 +79,15 @@ impl Default for Settings {
             bound: false,
             result_bytes_max: 64 << 20,
             departure_grace_ms: 50,
+            stop_grace_ms: 2_000,
+            worker_poll_ms: 1_000,
             known_keys_max: 16_384,
         }
     }
 }
+
+/// How long closing waits for what only has to write.
+const RECORD_GRACE: Duration = Duration::from_secs(1);
 
 /// What a process does; any combination is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,11 +116,12 @@ pub struct Engine {
     slots: Slots,
     catalog: Catalog,
     waiters: Waiters,
-    running: Running,
+    running: Arc<Running>,
     known_keys: submit::KnownKeys,
     local: OnceLock<Arc<dyn LocalWorker>>,
-    work_available: Notify,
     scheduler_due: Notify,
+    draining: CancellationToken,
+    halting: CancellationToken,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -130,11 +141,12 @@ impl Engine {
             slots: Slots::new(settings.slots),
             catalog: Catalog::new(upstreams),
             waiters: Waiters::new(settings.waiters_max),
-            running: Running::default(),
+            running: Arc::default(),
             known_keys: submit::KnownKeys::new(settings.known_keys_max),
             local: OnceLock::new(),
-            work_available: Notify::new(),
             scheduler_due: Notify::new(),
+            draining: CancellationToken::new(),
+            halting: CancellationToken::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             store,
@@ -181,21 +193,40 @@ impl Engine {
         self.process
     }
 
+    /// Ends when nothing new may be leased here.
+    pub fn draining(&self) -> &CancellationToken {
+        &self.draining
+    }
+
+    /// Ends when what still runs has to be given up.
+    pub fn halting(&self) -> &CancellationToken {
+        &self.halting
+    }
+
     /// Ends when the engine stops.
     pub fn stopping(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Runs `future` as a task that [`Engine::close`] waits for.
+    /// Runs `future` as a task that [`Engine::close`] waits for, for a moment.
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(future);
     }
 
-    /// Stops the loops, waits for its tasks, closes the store.
-    pub async fn close(&self) {
+    /// Leases nothing more; gives what runs `grace` to end, its heartbeats going on; tells what still runs then to stop
+    /// and records what becomes of it; ends the loops and closes the store. Bounded: `grace`, the stop grace, and a
+    /// moment for the records. What is not recorded even then is settled as of a dead process by whoever comes next.
+    pub async fn close(&self, grace: Duration) {
+        // Both ends of each wait are fine: the next step is the harder one.
+        self.draining.cancel();
+        self.slots.close();
+        let _ = tokio::time::timeout(grace, self.running.idle()).await;
+        self.halting.cancel();
+        let stop_grace = Duration::from_millis(self.settings.stop_grace_ms) + RECORD_GRACE;
+        let _ = tokio::time::timeout(stop_grace, self.running.idle()).await;
         self.stop.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
+        let _ = tokio::time::timeout(RECORD_GRACE, self.tasks.wait()).await;
         self.store.close().await;
     }
 

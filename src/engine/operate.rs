@@ -1,5 +1,6 @@
 //! The verbs of people and policies: cancel, retry, resolve, reconcile.
 
+use super::running::Write;
 use super::{Engine, Error, Result};
 use crate::model::decide::{Answer, Command, Outcome};
 use crate::model::event::{Digest, Order};
@@ -42,7 +43,8 @@ impl Engine {
         command: Command,
         payload: Option<(PayloadKind, Payload)>,
     ) -> Result<Head> {
-        let applied = self.apply(id, command, payload, None).await?.ok_or_else(|| Error::NotFound(id.to_string()))?;
+        let applied = self.apply(Write { payload, ..self.write(id, command) }).await?;
+        let applied = applied.ok_or_else(|| Error::NotFound(id.to_string()))?;
         match applied.answer {
             Answer::Accepted | Answer::AlreadyDone => Ok(applied.head),
             _ => Err(Error::NotPermitted { id, state: applied.head.state.as_str(), verb }),

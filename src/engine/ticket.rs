@@ -43,7 +43,7 @@ pub enum News {
 
 impl Ticket {
     pub(super) fn new(engine: Arc<Engine>, head: Head, attached: bool) -> Ticket {
-        let sight = engine.waiters.enter(head.id());
+        let sight = engine.waiters.enter(head.id(), Some(&head));
         Ticket { engine, sight, head: Arc::new(head), attached, departure: Departure::Gone }
     }
 
@@ -57,22 +57,22 @@ impl Ticket {
         self.sight.borrow().settled.clone()
     }
 
-    /// Waits for the end or for the next progress report. Cancel safe.
+    /// Waits for the end or for the next progress report; of several reports that came meanwhile the newest counts.
+    /// Cancel safe.
     pub async fn news(&mut self) -> News {
         loop {
-            let sight = self.sight.borrow_and_update().clone();
-            if let Some(settled) = sight.settled {
+            if let Some(settled) = self.settled() {
                 return News::Settled(settled);
             }
             if self.sight.changed().await.is_err() {
                 // The entry lives as long as this ticket does.
                 std::future::pending::<()>().await;
             }
-            let sight = self.sight.borrow().clone();
+            let sight = self.sight.borrow_and_update();
             if sight.settled.is_none()
-                && let Some(progress) = sight.progress
+                && let Some(progress) = &sight.progress
             {
-                return News::Progress(progress);
+                return News::Progress(progress.clone());
             }
         }
     }
@@ -100,34 +100,34 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         let id = self.head.id();
-        let last = self.engine.waiters.leave(id);
+        let engine = &self.engine;
         // A keyed call is found by its key, whoever waits; marks would be written for nobody.
-        if self.head.ident.key.is_some() {
-            return;
-        }
-        let process = self.engine.process;
-        let mark = match self.departure {
-            Departure::Answered => Mark::Delivered(process),
-            Departure::Handle if last => Mark::HandleGiven(process),
-            Departure::Gone if last => Mark::Left(process),
-            Departure::Handle | Departure::Gone => return,
-        };
-        self.engine.store.mark(id, mark, self.engine.now_ms());
+        let marked = self.head.ident.key.is_none();
+        engine.waiters.leave(id, |last| {
+            let mark = match self.departure {
+                Departure::Answered => Mark::Delivered(engine.process),
+                Departure::Handle if last => Mark::HandleGiven(engine.process),
+                Departure::Gone if last => Mark::Left(engine.process),
+                Departure::Handle | Departure::Gone => return,
+            };
+            if marked {
+                engine.store.mark(id, mark, engine.now_ms());
+            }
+        });
     }
 }
 
 impl Engine {
-    /// The row with the payload its caller gets.
+    /// The row with the payload its caller gets. `payload` is the one that was recorded just now, if it is at hand.
     pub(super) async fn settled(&self, head: Head, payload: Option<Payload>) -> Result<Settled> {
         let kind = match head.state {
-            State::Completed => Some(PayloadKind::Result),
-            State::Failed => Some(PayloadKind::Error),
-            _ => None,
+            State::Completed => PayloadKind::Result,
+            State::Failed => PayloadKind::Error,
+            _ => return Ok(Settled { head: Arc::new(head), payload: None }),
         };
-        let payload = match (kind, payload) {
-            (None, _) => None,
-            (Some(PayloadKind::Result), Some(payload)) => Some(payload),
-            (Some(kind), _) => self.store.payload(head.id(), kind).await?,
+        let payload = match payload {
+            Some(payload) => Some(payload),
+            None => self.store.payload(head.id(), kind).await?,
         };
         Ok(Settled { head: Arc::new(head), payload })
     }
