@@ -72,6 +72,8 @@ pub enum ResponseMode {
 /// What an upstream offers.
 #[derive(Clone, Debug, Default)]
 pub struct Offer {
+    /// False until something was heard of it, now or in an earlier life of this process.
+    pub known: bool,
     /// Its tools, in its own order.
     pub tools: Vec<Arc<Tool>>,
     /// Its instructions for models.
@@ -100,6 +102,11 @@ impl Listing {
         self.by_name.get(exposed)
     }
 
+    /// True when something was heard of every upstream.
+    pub fn is_whole(&self) -> bool {
+        self.upstreams.iter().all(|(_, offer)| offer.known)
+    }
+
     /// The tool `name` of `upstream`.
     pub fn of_upstream(&self, upstream: &str, name: &str) -> Option<&Arc<Tool>> {
         self.tools.iter().find(|tool| tool.upstream == upstream && tool.name == name)
@@ -117,12 +124,14 @@ pub struct Catalog {
 impl Catalog {
     /// A catalog whose upstreams are listed in this order.
     pub fn new(upstreams: &[String]) -> Catalog {
-        let offers = upstreams.iter().map(|name| (name.clone(), Offer::default())).collect();
-        Catalog { current: RwLock::default(), offers: Mutex::new(offers), changed: watch::channel(0).0 }
+        let offers: Vec<_> = upstreams.iter().map(|name| (name.clone(), Offer::default())).collect();
+        let listing = Listing { upstreams: offers.clone(), ..Listing::default() };
+        Catalog { current: RwLock::new(Arc::new(listing)), offers: Mutex::new(offers), changed: watch::channel(0).0 }
     }
 
     /// Replaces what one upstream offers. Tools whose exposed name another one has already are left out and returned.
     pub fn publish(&self, upstream: &str, offer: Offer) -> Vec<String> {
+        let offer = Offer { known: true, ..offer };
         let mut offers = self.offers();
         match offers.iter_mut().find(|(name, _)| name == upstream) {
             Some((_, old)) => *old = offer,

@@ -35,8 +35,10 @@ use waiters::Waiters;
 /// How the engine works. Durations in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// A lease lasts so long without a heartbeat; heartbeats come at a third of it.
+    /// A lease lasts so long without a heartbeat.
     pub lease_ttl_ms: i64,
+    /// Leases are extended so often.
+    pub heartbeat_ms: i64,
     /// The scheduler looks at least so often.
     pub scheduler_interval_ms: i64,
     /// Rows of each kind the scheduler settles in one look.
@@ -63,6 +65,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             lease_ttl_ms: 30_000,
+            heartbeat_ms: 10_000,
             scheduler_interval_ms: 1_000,
             scheduler_batch: 500,
             retention: Retention { payloads_ms: 7 * 86_400_000, executions_ms: 30 * 86_400_000, batch: 200 },

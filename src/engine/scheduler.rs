@@ -95,7 +95,7 @@ impl Engine {
 
     async fn heartbeat_loop(self: Arc<Self>) {
         loop {
-            let next_at_ms = self.now_ms() + (self.settings.lease_ttl_ms / 3).max(1);
+            let next_at_ms = self.now_ms() + self.settings.heartbeat_ms.max(1);
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 () = self.clock.sleep_until(next_at_ms) => {}

@@ -89,7 +89,7 @@ pub enum Command {
     },
     /// The reconcile rule asked the upstream about an `unknown`.
     Reconcile {
-        /// The result to record, when the call took effect; absent: it did not, run it again.
+        /// The result to record, when the call took effect; absent: it did not, run it again while attempts are left.
         found: Option<Digest>,
     },
 }
@@ -308,7 +308,8 @@ impl Case<'_> {
         let error = failure.error.clone();
         let wait = failure.retry_after_ms;
         Decision::event(match failure.kind {
-            FailureKind::NotStarted => self.after_loss(error, false, wait),
+            // An attempt that went through an input round had reached the tool before this round did not.
+            FailureKind::NotStarted => self.after_loss(error, self.head.continues, wait),
             FailureKind::Lost => self.after_loss(error, true, wait),
             FailureKind::RpcError if policy.retry.on.rpc_error && self.may_run_again(true) => {
                 self.retried(error, true, wait)
@@ -348,7 +349,8 @@ impl Case<'_> {
         if head.state == State::Unknown {
             return Decision::answer(Answer::NotPermitted);
         }
-        let dispatched = head.lease.is_some() || head.effect_possible || head.state == State::Waiting;
+        let reached_tool = head.state == State::Waiting || head.continues;
+        let dispatched = head.lease.is_some() || head.effect_possible || reached_tool;
         let effect = if dispatched { Effect::Unknown } else { Effect::None };
         Decision::event(Event::Cancelled { effect, by: order.clone() })
     }
@@ -390,6 +392,10 @@ impl Case<'_> {
     fn reconcile(&self, found: Option<&Digest>) -> Decision {
         if self.head.state != State::Unknown {
             return Decision::answer(self.refusal());
+        }
+        // A rule is no person: it may order one attempt in any case, and else only up to the policy's number.
+        if found.is_none() && self.head.attempt >= self.head.attempts_allowed.max(2) {
+            return Decision::answer(Answer::NotPermitted);
         }
         Decision::event(match found {
             Some(result) => Event::Completed {
@@ -452,11 +458,13 @@ impl Case<'_> {
     }
 
     fn after_loss(&self, error: ErrorInfo, ran: bool, retry_after_ms: Option<i64>) -> Event {
-        if ran && self.head.ident.policy.delivery == Delivery::AtMostOnce {
-            return Event::Lost { attempt: self.head.attempt, error };
-        }
         if self.may_run_again(ran) {
             return self.retried(error, ran, retry_after_ms);
+        }
+        // Of an earlier, ordered-over attempt nothing is known still, however this one ended.
+        let effect_possible = ran || self.head.effect_possible;
+        if effect_possible && self.head.ident.policy.delivery == Delivery::AtMostOnce {
+            return Event::Lost { attempt: self.head.attempt, error };
         }
         self.failed(error)
     }

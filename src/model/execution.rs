@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::{Event, ExpiryCause};
 use super::id::{ExecutionId, ProcessId};
-use super::policy::Policy;
+use super::policy::{Delivery, Policy};
 
 /// Where an execution stands (docs/states.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -164,7 +164,7 @@ pub struct Head {
     pub lease: Option<Lease>,
     /// An earlier attempt may have had its effect.
     pub effect_possible: bool,
-    /// The next lease continues the attempt (an input round) instead of starting another.
+    /// The attempt went through an input round without a lease: leases continue it instead of starting another.
     pub continues: bool,
     /// When a scheduled execution is due.
     pub run_at_ms: i64,
@@ -231,9 +231,13 @@ impl Head {
         self.ident.id
     }
 
-    /// When the whole execution runs out of time.
+    /// When the whole execution runs out of time: its total time after the submission or, since an `unknown` may wait
+    /// long for somebody to decide, after the newest order of another attempt.
     pub fn total_deadline_ms(&self) -> i64 {
-        self.created_at_ms.saturating_add(self.ident.policy.timeouts.total_ms)
+        // Under at_most_once an effect is possible only after the execution was `unknown`; what runs after that was ordered.
+        let ordered = self.effect_possible && self.ident.policy.delivery == Delivery::AtMostOnce;
+        let from_ms = if ordered { self.run_at_ms } else { self.created_at_ms };
+        from_ms.saturating_add(self.ident.policy.timeouts.total_ms)
     }
 
     /// Folds one event into the row. Total: an event that does not fit still folds, since it is a fact.
@@ -251,13 +255,13 @@ impl Head {
                 self.state = State::Leased;
                 self.fencing_token = *fencing_token;
                 self.attempt = *attempt;
-                self.continues = false;
                 self.ended_at_ms = None;
                 self.lease = Some(Lease { worker: worker.clone(), process: *process, expires_at_ms: at_ms });
             }
             Event::Released { .. } => {
                 self.state = State::Ready;
-                self.attempt = self.attempt.saturating_sub(1);
+                // A round given back unstarted still belongs to an attempt that did start.
+                self.attempt = self.attempt.saturating_sub(u32::from(!self.continues));
                 self.lease = None;
             }
             Event::Parked => {
@@ -273,6 +277,7 @@ impl Head {
             Event::Retried { run_at_ms, ran, by, error, .. } => {
                 self.state = State::Scheduled;
                 self.run_at_ms = *run_at_ms;
+                self.continues = false;
                 self.effect_possible |= ran;
                 self.ended_at_ms = None;
                 self.lease = None;

@@ -58,10 +58,17 @@ impl RetryPolicy {
     /// The wait in milliseconds after `attempt` (1-based) was lost, before the next one may start.
     pub fn delay_ms(&self, id: ExecutionId, attempt: u32) -> i64 {
         let exponent = attempt.saturating_sub(1).min(1_000) as i32;
-        let plain = self.initial_interval_ms as f64 * self.backoff_coefficient.max(1.0).powi(exponent);
-        let capped = plain.min(self.max_interval_ms as f64);
+        let max_ms = self.max_interval_ms.max(0) as f64;
+        // Nothing times an overflowing power is no number.
+        let plain = match self.initial_interval_ms {
+            ..=0 => 0.0,
+            initial_ms => initial_ms as f64 * self.backoff_coefficient.max(1.0).powi(exponent),
+        };
+        let capped = plain.min(max_ms);
         let factor = 1.0 + self.jitter.clamp(0.0, 1.0) * signed_unit(id, attempt);
-        (capped * factor).round().clamp(0.0, self.max_interval_ms as f64) as i64
+        let wait_ms = (capped * factor).round().clamp(0.0, max_ms) as i64;
+        // Beyond 2^53 the bound as a float may lie above the bound itself.
+        wait_ms.min(self.max_interval_ms.max(0))
     }
 }
 

@@ -2,6 +2,11 @@
 //! nothing: every change of an execution is what the pure `model` decides on the row as it stands.
 
 pub mod crash;
+mod open;
+pub mod sqlite;
+
+pub use open::open;
+pub use sqlite::SqliteSettings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,1 +1,7 @@
+//! The one integration binary: a module per theme, so that the library is linked once. Helpers are in `support`; what
+//! stands behind and in front of the program (fixture server, client drivers) is in `tests/kit` and `tests/clients`.
 
+mod clients_direct;
+mod kit_direct;
+mod support;
+mod tidy;

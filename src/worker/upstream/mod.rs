@@ -1,1 +1,158 @@
-//! MCP servers we run or reach, and one connection ("leg") to each.
+//! MCP servers that we run or reach, and one conversation ("leg") with each: over stdio (`stdio`, `peer`, `child`,
+//! `guard`) and over Streamable HTTP (`http`), in all revisions. Says of each call what is known of its outcome;
+//! decides nothing about retries, and knows nothing of executions and leases.
+
+mod call;
+mod child;
+mod frames;
+pub mod guard;
+mod handshake;
+mod http;
+mod leg;
+mod log_budget;
+mod message;
+mod peer;
+mod settings;
+mod snapshot;
+mod stdio;
+mod supervisor;
+#[cfg(test)]
+mod tests;
+
+pub use self::call::{Answer, Call, CallError, Progress, TimeoutKind};
+pub use self::settings::{
+    EraChoice, HttpSettings, INHERITED_VARIABLES, LegLimits, RestartSettings, Secret, StdioSettings, Transport,
+    UpstreamSettings,
+};
+pub use self::snapshot::{Revision, ServerFacts, Snapshot, Status, Tool};
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use self::call::{Bounds, until};
+use self::leg::Leg;
+use self::supervisor::Supervisor;
+
+/// One upstream MCP server: its leg, its restarts, and the last list of its tools. Cheap to clone; the server ends with
+/// the last clone, or with [`Upstream::shutdown`].
+#[derive(Clone)]
+pub struct Upstream {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Arc<UpstreamSettings>,
+    status: watch::Receiver<Status>,
+    tools: watch::Receiver<Arc<Snapshot>>,
+    leg: watch::Receiver<Option<Arc<Leg>>>,
+    stop: CancellationToken,
+    _stop_on_drop: DropGuard,
+}
+
+impl Upstream {
+    /// Starts the upstream in the background and returns at once. Must be called inside a tokio runtime.
+    pub fn start(settings: UpstreamSettings) -> Self {
+        let settings = Arc::new(settings);
+        let stop = CancellationToken::new();
+        let last_known = Arc::new(settings.last_known.clone().unwrap_or_default());
+        let supervisor = Supervisor {
+            settings: settings.clone(),
+            status: watch::Sender::new(Status::Starting),
+            tools: watch::Sender::new(last_known),
+            leg: watch::Sender::new(None),
+            stop: stop.clone(),
+        };
+        let inner = Inner {
+            settings,
+            status: supervisor.status.subscribe(),
+            tools: supervisor.tools.subscribe(),
+            leg: supervisor.leg.subscribe(),
+            stop: stop.clone(),
+            _stop_on_drop: stop.drop_guard(),
+        };
+        tokio::spawn(supervisor.run());
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Returns the name in the configuration.
+    pub fn name(&self) -> &str {
+        &self.inner.settings.name
+    }
+
+    /// Returns how the server stands, and each change of it.
+    pub fn status(&self) -> watch::Receiver<Status> {
+        self.inner.status.clone()
+    }
+
+    /// Returns the last known list of tools, and each change of it; kept while the server is down.
+    pub fn tools(&self) -> watch::Receiver<Arc<Snapshot>> {
+        self.inner.tools.clone()
+    }
+
+    /// Waits until the first start has succeeded, failed, or taken longer than `start_timeout`.
+    pub async fn first_start(&self) -> Status {
+        let mut status = self.inner.status.clone();
+        let decided = status.wait_for(|status| !matches!(status, Status::Starting));
+        let _ = timeout(self.inner.settings.limits.start_timeout, decided).await;
+        self.inner.status.borrow().clone()
+    }
+
+    /// Runs one tool call. While the server is down it waits for it, up to `start_timeout`. Dropping the future cancels
+    /// the call.
+    ///
+    /// # Errors
+    /// See [`CallError`]: each says whether the tool may have run.
+    pub async fn call(
+        &self,
+        call: Call,
+        cancel: CancellationToken,
+        on_progress: impl Fn(Progress),
+    ) -> Result<Answer, CallError> {
+        let deadline = call.attempt_timeout.map(|limit| Instant::now() + limit);
+        let leg = self.ready_leg(&cancel, deadline).await?;
+        leg.call(&call, Bounds { cancel, deadline, idle_timeout: call.idle_timeout }, on_progress).await
+    }
+
+    async fn ready_leg(&self, cancel: &CancellationToken, deadline: Option<Instant>) -> Result<Arc<Leg>, CallError> {
+        let mut legs = self.inner.leg.clone();
+        if let Some(leg) = legs.borrow_and_update().clone() {
+            return Ok(leg);
+        }
+        let mut status = self.inner.status.clone();
+        let over = status.wait_for(|status| matches!(status, Status::Failed { .. } | Status::Stopped));
+        let waiting = async {
+            let leg = legs.wait_for(Option::is_some).await.ok()?;
+            leg.clone()
+        };
+        let found = tokio::select! {
+            biased;
+            leg = waiting => leg,
+            _ = over => None,
+            () = cancel.cancelled() => return Err(CallError::Cancelled { dispatched: false }),
+            () = until(deadline) => None,
+            () = tokio::time::sleep(self.inner.settings.limits.start_timeout) => None,
+        };
+        found.ok_or_else(|| CallError::not_started(self.why_not_ready()))
+    }
+
+    fn why_not_ready(&self) -> String {
+        let name = &self.inner.settings.name;
+        match &*self.inner.status.borrow() {
+            Status::Starting | Status::Ready(_) => format!("server {name} is still starting"),
+            Status::Down { reason, .. } => format!("server {name} is down: {reason}"),
+            Status::Failed { reason } => format!("server {name} cannot be used: {reason}"),
+            Status::Stopped => format!("server {name} is stopped"),
+        }
+    }
+
+    /// Ends the process tree or the session and waits until that is done; bounded by the graces of the settings.
+    pub async fn shutdown(&self) {
+        self.inner.stop.cancel();
+        let mut status = self.inner.status.clone();
+        // An error means that the supervisor is gone, which is as good.
+        let _ = status.wait_for(|status| matches!(status, Status::Stopped)).await;
+    }
+}

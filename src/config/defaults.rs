@@ -1,0 +1,203 @@
+//! The values that nobody has to write. Every number that the program takes without asking is here, and nowhere else.
+
+use super::settings::{
+    Auth, AuthMode, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Retention, Scheduler, Sessions, Store,
+    Worker, Wrap,
+};
+use super::tools::{
+    DefaultIdempotency, DefaultRetry, DefaultTimeout, Defaults, Isolation, OnDisconnect, OwnPolicy, Response, Restart,
+    Server, ServerTool, Unkeyed,
+};
+use super::units::{Bytes, Millis};
+use indexmap::IndexMap;
+use std::net::SocketAddr;
+
+impl Default for Store {
+    fn default() -> Self {
+        Self {
+            url: None,
+            data_dir: None,
+            migrate: Migrate::Auto,
+            busy_timeout: Millis(5_000),
+            max_batch: 256,
+            max_queue: 16_384,
+            readers: 4,
+        }
+    }
+}
+
+impl Default for Listener {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7400)),
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            path: "/mcp".into(),
+            namespace_paths: true,
+            max_body_bytes: Bytes(4 << 20),
+            max_depth: 64,
+            max_sessions: 10_000,
+            max_connections: 10_000,
+            max_initialize_rate: 100,
+            max_initialize_burst: 1_000,
+            keep_alive: Millis(10_000),
+            json_within: Millis(1_000),
+            response: Response::Auto,
+            header_timeout: Millis(30_000),
+            shutdown_grace: Millis(5_000),
+        }
+    }
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self { slots: 64, poll_interval: Millis(1_000) }
+    }
+}
+
+impl Default for Auth {
+    fn default() -> Self {
+        Self { mode: AuthMode::None, proxy: Proxy::default() }
+    }
+}
+
+impl Default for Proxy {
+    fn default() -> Self {
+        Self {
+            principal_header: "x-forwarded-user".into(),
+            namespace_header: "x-durable-mcp-namespace".into(),
+            scopes_header: "x-durable-mcp-scopes".into(),
+            peers: Vec::new(),
+        }
+    }
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Self { ttl: Millis(30_000), heartbeat: None }
+    }
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self { interval: Millis(1_000), batch: 500 }
+    }
+}
+
+impl Default for Sessions {
+    fn default() -> Self {
+        Self { idle_timeout: Millis(86_400_000), unload_after: Millis(300_000), heartbeat: Millis(30_000) }
+    }
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self { payloads: Millis(7 * 86_400_000), executions: Millis(30 * 86_400_000), interval: Millis(60_000) }
+    }
+}
+
+impl Default for Wrap {
+    fn default() -> Self {
+        Self { linger: Millis(600_000) }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            argument_bytes: Bytes(4 << 20),
+            result_bytes: Bytes(16 << 20),
+            events_per_execution: 1_000,
+            stale_results_per_execution: 16,
+            waiters_per_execution: 1_024,
+            waiters: 65_536,
+            tools_per_page: 500,
+            executions_per_page: 100,
+            child_log_rate: 100,
+        }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: "info".into(), format: LogFormat::Text }
+    }
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            // Most clients give up at 60 s.
+            wait: Millis(50_000),
+            timeout: DefaultTimeout::default(),
+            retry: DefaultRetry::default(),
+            idempotency: DefaultIdempotency::default(),
+            on_disconnect: OnDisconnect::Detach,
+            concurrency: 16,
+            queue: 1_000,
+            queue_timeout: Millis(30_000),
+        }
+    }
+}
+
+impl Default for DefaultTimeout {
+    fn default() -> Self {
+        Self { attempt: Millis(600_000), total: Millis(3_600_000), idle: Millis(0) }
+    }
+}
+
+impl Default for DefaultRetry {
+    fn default() -> Self {
+        Self {
+            max_attempts: 3,
+            initial_interval: Millis(500),
+            backoff_coefficient: 2.0,
+            max_interval: Millis(30_000),
+            jitter: 0.2,
+            on: Vec::new(),
+        }
+    }
+}
+
+impl Default for DefaultIdempotency {
+    fn default() -> Self {
+        Self { unkeyed: Unkeyed::Reattach, reattach_window: Millis(600_000), ttl: Millis(86_400_000) }
+    }
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            command: None,
+            args: Vec::new(),
+            env: IndexMap::new(),
+            cwd: None,
+            url: None,
+            headers: IndexMap::new(),
+            allow_private: Vec::new(),
+            prefix: None,
+            enabled: true,
+            concurrency: None,
+            queue: None,
+            queue_timeout: None,
+            start_timeout: Millis(30_000),
+            request_timeout: Millis(30_000),
+            restart: Restart::default(),
+            isolation: Isolation::Shared,
+            policy: OwnPolicy::default(),
+            tools: IndexMap::new(),
+        }
+    }
+}
+
+impl Default for Restart {
+    fn default() -> Self {
+        Self { initial_interval: Millis(200), max_interval: Millis(30_000), reset_after: Millis(60_000) }
+    }
+}
+
+impl Default for ServerTool {
+    fn default() -> Self {
+        Self { enabled: true, policy: OwnPolicy::default(), key_argument: None, reconcile: None }
+    }
+}

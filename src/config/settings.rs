@@ -1,0 +1,342 @@
+//! The sections that exist once: store, listener, worker, auth, times, limits. Upstream servers, tools and the policy of a
+//! call are in `tools.rs`. Holds values only; what they mean is decided where they are used.
+
+use super::secret::{Secret, Text};
+use super::tools::{CommandTool, Defaults, Response, Server};
+use super::units::{Bytes, Millis};
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+
+/// The whole configuration of one `durable-mcp` process.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where executions are stored.
+    pub store: Store,
+    /// The HTTP listener.
+    pub server: Listener,
+    /// The worker inside this process.
+    pub worker: Worker,
+    /// Who may call.
+    pub auth: Auth,
+    /// The timed right of a worker to work on an execution.
+    pub lease: Lease,
+    /// The loop that expires leases, promotes scheduled executions and applies retention.
+    pub scheduler: Scheduler,
+    /// MCP sessions of clients up to revision 2025-11-25.
+    pub sessions: Sessions,
+    /// How long ended executions are kept.
+    pub retention: Retention,
+    /// What holds for every tool that says nothing else.
+    pub defaults: Defaults,
+    /// `durable-mcp wrap`.
+    pub wrap: Wrap,
+    /// Limits that fit nowhere else.
+    pub limits: Limits,
+    /// What is written to stderr.
+    pub log: Log,
+    /// The built-in tools that are opt-in; `durable_result` is always there.
+    pub builtin: Builtin,
+    /// Tenants beyond `default`, by name.
+    #[schemars(extend("x-names" = 64))]
+    pub namespaces: IndexMap<String, Namespace>,
+    /// Upstream MCP servers, by name; the order decides collisions.
+    #[schemars(extend("x-names" = 64))]
+    pub servers: IndexMap<String, Server>,
+    /// Commands offered as tools, by tool name.
+    #[schemars(extend("x-names" = 64))]
+    pub tools: IndexMap<String, CommandTool>,
+}
+
+/// Where executions are stored.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Store {
+    /// Address of the store: `sqlite:PATH` or `postgres://…`; without it a SQLite file in `data_dir`.
+    #[schemars(extend("x-format" = "store", "x-secret" = false, "x-url" = true))]
+    pub url: Option<Secret>,
+    /// Folder for what the program writes by itself; without it the user's data folder.
+    #[schemars(extend("x-format" = "path"))]
+    pub data_dir: Option<Text>,
+    /// Whether a start migrates the store or only checks that it is current.
+    pub migrate: Migrate,
+    /// How long a write waits for another process that holds the SQLite file.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub busy_timeout: Millis,
+    /// The most writes that share one commit.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_batch: u32,
+    /// The most writes that wait for a commit; beyond it calls are refused as overload.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_queue: u32,
+    /// Connections that only read.
+    #[schemars(range(min = 1, max = 64))]
+    pub readers: u32,
+}
+
+/// What a start does with the schema of the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Migrate {
+    Auto,
+    Check,
+}
+
+/// The HTTP listener.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Listener {
+    /// Address and port to listen on; port 0 takes a free one. Beyond loopback only with `auth.mode`.
+    #[schemars(with = "String", extend("x-format" = "listen"))]
+    pub listen: SocketAddr,
+    /// Host names accepted in `Host` besides those of the loopback; `*` accepts every one.
+    #[schemars(length(max = 256), inner(length(min = 1)))]
+    pub allowed_hosts: Vec<Text>,
+    /// Web origins accepted in `Origin` besides the listener's own; `*` accepts every one.
+    #[schemars(length(max = 256), inner(length(min = 1)))]
+    pub allowed_origins: Vec<Text>,
+    /// Path of the MCP endpoint.
+    #[schemars(extend("x-format" = "url-path", "default" = "/mcp"))]
+    pub path: Text,
+    /// Whether each namespace is also served below the endpoint, as `/mcp/NAME`.
+    pub namespace_paths: bool,
+    /// The largest body of a request.
+    #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824))]
+    pub max_body_bytes: Bytes,
+    /// The deepest nesting of a JSON body.
+    #[schemars(range(min = 8, max = 512))]
+    pub max_depth: u32,
+    /// The most MCP sessions at once.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_sessions: u32,
+    /// The most connections at once.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_connections: u32,
+    /// How often `initialize` is answered, a second.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_initialize_rate: u32,
+    /// How many `initialize` may come at once before the rate counts.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_initialize_burst: u32,
+    /// How often a quiet stream gets a comment, so that nobody between takes it for dead.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub keep_alive: Millis,
+    /// A call that ends within this time, with nothing else to say, is answered as JSON and not as a stream.
+    pub json_within: Millis,
+    /// Form of an answer: `auto` follows `json_within`.
+    pub response: Response,
+    /// How long a connection may take to send the head of a request.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub header_timeout: Millis,
+    /// How long open requests get at shutdown before they are cut; their executions go on after the restart.
+    pub shutdown_grace: Millis,
+}
+
+/// The worker inside this process.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Worker {
+    /// Calls that run at once in this process.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub slots: u32,
+    /// How often the store is asked for work when no wake-up came.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub poll_interval: Millis,
+}
+
+/// Who may call.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Auth {
+    /// `none` on loopback only, `token` for hashed API keys, `proxy` for identity headers of listed peers.
+    pub mode: AuthMode,
+    /// Identity headers; used with mode `proxy`.
+    pub proxy: Proxy,
+}
+
+/// How a request gets its principal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AuthMode {
+    None,
+    Token,
+    Proxy,
+}
+
+/// Identity headers that an authenticating proxy sets.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Proxy {
+    /// Header that names the principal; a request without it is refused.
+    #[schemars(extend("x-format" = "header", "default" = "x-forwarded-user"))]
+    pub principal_header: Text,
+    /// Header that names the namespace; absent in a request means `default`.
+    #[schemars(extend("x-format" = "header", "default" = "x-durable-mcp-namespace"))]
+    pub namespace_header: Text,
+    /// Header with the scopes, separated by spaces or commas; absent in a request means `call read cancel`.
+    #[schemars(extend("x-format" = "header", "default" = "x-durable-mcp-scopes"))]
+    pub scopes_header: Text,
+    /// Addresses or networks (`10.0.0.0/8`) of the proxies; anybody else is refused.
+    #[schemars(length(max = 256), extend("items" = { "type": "string", "x-format": "network" }))]
+    pub peers: Vec<Text>,
+}
+
+/// The timed right of a worker to work on an execution.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Lease {
+    /// How long a lease lasts without a heartbeat.
+    #[schemars(extend("x-min-ms" = 10, "x-max-ms" = 86_400_000))]
+    pub ttl: Millis,
+    /// How often leases are extended; without it a third of `ttl`. Below `ttl`.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub heartbeat: Option<Millis>,
+}
+
+/// The loop that keeps time.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Scheduler {
+    /// How often it looks; it also wakes at the next due time.
+    #[schemars(extend("x-min-ms" = 1, "x-max-ms" = 3_600_000))]
+    pub interval: Millis,
+    /// The most executions settled in one step.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub batch: u32,
+}
+
+/// MCP sessions.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sessions {
+    /// A session that nobody used for so long ends.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub idle_timeout: Millis,
+    /// An unused session leaves the memory after this time; the store still has it.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub unload_after: Millis,
+    /// How often a session with an open stream is marked as used.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub heartbeat: Millis,
+}
+
+/// How long ended executions are kept. An `unknown` one is kept until somebody resolves it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Retention {
+    /// Arguments and results, counted from the end of the execution.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub payloads: Millis,
+    /// Whole executions with their events, counted from the end.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub executions: Millis,
+    /// How often old data is deleted.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub interval: Millis,
+}
+
+/// `durable-mcp wrap`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Wrap {
+    /// How long running calls get after the client closed stdin.
+    #[schemars(extend("x-max-ms" = 86_400_000))]
+    pub linger: Millis,
+}
+
+/// Limits that fit nowhere else.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// The largest arguments of a call.
+    #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824))]
+    pub argument_bytes: Bytes,
+    /// The largest result of a tool; a larger one is a failure of the attempt.
+    #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824))]
+    pub result_bytes: Bytes,
+    /// The most events of one execution.
+    #[schemars(range(min = 16, max = 1_000_000))]
+    pub events_per_execution: u32,
+    /// The most results under an older token that an execution records; later ones only count.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub stale_results_per_execution: u32,
+    /// The most callers that wait in this process for one execution.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub waiters_per_execution: u32,
+    /// The most callers that wait in this process.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub waiters: u32,
+    /// Tools on one page of `tools/list`.
+    #[schemars(range(min = 200, max = 10_000))]
+    pub tools_per_page: u32,
+    /// Rows on one page of a list of executions.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub executions_per_page: u32,
+    /// Lines a second that the stderr of one child may add to the log; the rest is counted.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub child_log_rate: u32,
+}
+
+/// What is written to stderr.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// Level or filter: `error`, `warn`, `info`, `debug`, `trace`, or `warn,durable_mcp=debug`.
+    #[schemars(length(min = 1, max = 1024), extend("default" = "info"))]
+    pub level: Text,
+    /// Form of a line.
+    pub format: LogFormat,
+}
+
+/// Form of a line of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+/// The built-in tools that are opt-in.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Builtin {
+    /// Whether callers may cancel their executions by tool.
+    pub durable_cancel: bool,
+    /// Whether callers may list their executions by tool.
+    pub durable_list: bool,
+    /// Whether callers may order another attempt of an `unknown`; without it on in `wrap`, off in `serve`.
+    pub durable_retry: Option<bool>,
+}
+
+/// A tenant beyond `default`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Namespace {
+    /// Name for people.
+    #[schemars(length(min = 1, max = 255))]
+    pub display_name: Option<Text>,
+    /// Tools that its callers see, by full name or with a `*` at the end; without it all.
+    #[schemars(length(max = 10_000), inner(length(min = 1)))]
+    pub tools: Option<Vec<Text>>,
+}
+
+impl Namespace {
+    /// Whether callers of this namespace may see and call the tool of this full name.
+    pub fn allows(&self, tool: &str) -> bool {
+        self.tools.as_ref().is_none_or(|allowed| {
+            allowed.iter().any(|pattern| match pattern.strip_suffix('*') {
+                Some(start) => tool.starts_with(start),
+                None => tool == &**pattern,
+            })
+        })
+    }
+}
+
+impl Lease {
+    /// The heartbeat in force, in milliseconds: the one configured, else a third of the TTL.
+    pub fn heartbeat_ms(&self) -> i64 {
+        self.heartbeat.map_or((self.ttl.0 / 3).max(1), |heartbeat| heartbeat.0)
+    }
+}

@@ -1,0 +1,429 @@
+//! `tools/call` from its parameters to its answer, without a transport: submit, wait, tell. A [`Conversation`] is one
+//! caller's request; dropping it means that the caller left.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::answer::{self, Audience, Reply};
+use super::builtin::{self, Builtin};
+use super::call_params::CallParams;
+use super::face::Face;
+use super::id::Id;
+use super::keys;
+use super::reject::{RpcError, code};
+use super::revision::Era;
+use super::session::Flight;
+use super::{listing, progress::Rising};
+use crate::engine::submit::Call;
+use crate::engine::ticket::{News, Ticket};
+use crate::engine::waiters::Progress;
+use crate::model::event::Order;
+use crate::model::execution::Head;
+use crate::model::id::ExecutionId;
+use crate::model::policy::OnDisconnect;
+use crate::model::principal::{Principal, Scope};
+
+/// Who calls, and how the answer has to look.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// Who.
+    pub principal: Principal,
+    /// Without authentication: the client's name, or its session.
+    pub name: String,
+    /// The era of the request.
+    pub era: Era,
+    /// The HTTP header `Idempotency-Key`, each time it was sent.
+    pub key_headers: Vec<Vec<u8>>,
+}
+
+/// How an answer ends for whoever asks the same again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The end, or what was asked for.
+    Whole,
+    /// A handle at a spent budget.
+    Handle,
+}
+
+/// An answer, and the hold on the execution until it is written.
+pub struct Answered {
+    /// What to write.
+    pub reply: Reply,
+    hold: Option<(Ticket, Kind)>,
+}
+
+impl Answered {
+    /// An answer that concerns no execution.
+    pub fn of(reply: Reply) -> Answered {
+        Answered { reply, hold: None }
+    }
+
+    /// The answer was written whole. Dropping an answer instead means that it was not.
+    pub fn written(self) {
+        match self.hold {
+            Some((ticket, Kind::Whole)) => ticket.answered(),
+            Some((ticket, Kind::Handle)) => ticket.handle_given(),
+            None => {}
+        }
+    }
+
+    /// The reply apart from the hold.
+    pub fn split(self) -> (Reply, Hold) {
+        (self.reply, Hold(self.hold))
+    }
+}
+
+/// What keeps an execution's caller counted until its answer is written.
+pub struct Hold(Option<(Ticket, Kind)>);
+
+impl Hold {
+    /// The answer was written whole.
+    pub fn written(self) {
+        Answered { reply: Reply::Result(String::new()), hold: self.0 }.written();
+    }
+}
+
+/// What a waiting caller is told next.
+pub enum Step {
+    /// The answer; the last step.
+    Answer(Answered),
+    /// How far the tool is; values rise over the whole call.
+    Progress(Progress),
+}
+
+/// One caller's request, waiting.
+pub struct Conversation {
+    face: Arc<Face>,
+    ticket: Option<Ticket>,
+    flight: Option<Arc<Flight>>,
+    tool_name: String,
+    on_disconnect: OnDisconnect,
+    deadline: Instant,
+    audience: Audience,
+    rising: Rising,
+    order: Order,
+    /// How the server writes this tool's answers.
+    pub response: Option<crate::engine::catalog::ResponseMode>,
+}
+
+/// What a call becomes at first.
+pub enum Begun {
+    /// The answer is there.
+    Answer(Answered),
+    /// It has to be waited for.
+    Waiting(Box<Conversation>),
+}
+
+impl Face {
+    /// Takes a call in. `flight` is its entry among the requests in flight, for cancellations.
+    pub async fn call(
+        self: &Arc<Self>,
+        params: &CallParams<'_>,
+        caller: &Caller,
+        flight: Option<Arc<Flight>>,
+    ) -> Begun {
+        match self.begin(params, caller, flight).await {
+            Ok(begun) => begun,
+            Err(error) => Begun::Answer(Answered::of(Reply::Error(error))),
+        }
+    }
+
+    async fn begin(
+        self: &Arc<Self>,
+        params: &CallParams<'_>,
+        caller: &Caller,
+        flight: Option<Arc<Flight>>,
+    ) -> Result<Begun, RpcError> {
+        require(caller, Scope::Call)?;
+        if let Some(called) = builtin::called(&params.name, params.arguments, self.settings.builtins) {
+            return self.builtin(called?, params.meta.wait_ms, caller, flight).await;
+        }
+        let mut tool = self.engine.catalog().listing().find(&params.name).cloned();
+        if tool.is_none() {
+            tool = self.listing().await.find(&params.name).cloned();
+        }
+        let tool = tool.filter(|tool| listing::is_offered(tool, &caller.principal.namespace));
+        let tool = tool.ok_or_else(|| self.unknown_tool(&params.name))?;
+        let headers = caller.key_headers.iter().map(Vec::as_slice);
+        let key = keys::resolve(params, headers, tool.service.key_argument.as_deref()).map_err(|e| e.rpc_error())?;
+        let arguments = params.arguments.map_or("{}", |raw| raw.get());
+        let call = Call {
+            tool: tool.clone(),
+            principal: caller.principal.clone(),
+            caller: if caller.principal.is_anonymous() { caller.name.clone() } else { String::new() },
+            key: key.map(|key| key.into_owned()),
+            arguments: arguments.into(),
+            meta: upstream_meta(params),
+        };
+        let ticket = self.engine.submit(call).await.map_err(|error| answer::refused(&error))?;
+        let wait_ms = params.meta.wait_ms.unwrap_or(tool.service.wait_ms);
+        let audience = self.audience(caller.era);
+        if wait_ms == 0 && ticket.settled().is_none() {
+            let reply = answer::accepted(&ticket.head, tool.has_output_schema, ticket.attached, audience);
+            return Ok(Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)) }));
+        }
+        let mut conversation = self.conversation(ticket, &params.name, (wait_ms, audience), caller);
+        conversation.on_disconnect = tool.service.on_disconnect;
+        conversation.response = tool.service.response;
+        Ok(conversation.begun(flight))
+    }
+
+    async fn builtin(
+        self: &Arc<Self>,
+        called: Builtin,
+        wait_ms: Option<i64>,
+        caller: &Caller,
+        flight: Option<Arc<Flight>>,
+    ) -> Result<Begun, RpcError> {
+        let refused = |error: crate::engine::Error| answer::refused(&error);
+        let audience = self.audience(caller.era);
+        match called {
+            Builtin::List | Builtin::Result { execution: None, .. } => {
+                Ok(Begun::Answer(Answered::of(answer::plain(&self.unfinished(caller).await?, false, caller.era))))
+            }
+            Builtin::Result { execution: Some(id), wait_ms: own_wait_ms } => {
+                let ticket = self.attach(id, caller).await?;
+                let wait_ms = own_wait_ms.or(wait_ms).unwrap_or(self.settings.result_wait_ms);
+                let name = ticket.head.ident.tool.clone();
+                Ok(self.conversation(ticket, &name, (wait_ms, audience), caller).begun(flight))
+            }
+            Builtin::Cancel(id) => {
+                require(caller, Scope::Cancel)?;
+                let ticket = self.attach(id, caller).await?;
+                let order = Order { principal: caller.principal.subject.clone(), reason: builtin_reason("cancel") };
+                if ticket.settled().is_none() {
+                    self.engine.cancel(id, order).await.map_err(refused)?;
+                }
+                let name = ticket.head.ident.tool.clone();
+                let wait_ms = self.settings.result_wait_ms;
+                Ok(self.conversation(ticket, &name, (wait_ms, audience), caller).begun(flight))
+            }
+            Builtin::Retry { execution: id, reason } => {
+                drop(self.attach(id, caller).await?);
+                let order = Order { principal: caller.principal.subject.clone(), reason };
+                self.engine.retry_unknown(id, order).await.map_err(refused)?;
+                let ticket = self.attach(id, caller).await?;
+                let wait_ms = wait_ms.unwrap_or(self.settings.result_wait_ms);
+                let name = ticket.head.ident.tool.clone();
+                Ok(self.conversation(ticket, &name, (wait_ms, audience), caller).begun(flight))
+            }
+        }
+    }
+
+    /// A hold on the caller's own execution; a foreign one is as if it were missing.
+    async fn attach(self: &Arc<Self>, id: ExecutionId, caller: &Caller) -> Result<Ticket, RpcError> {
+        self.engine.attach(id, &caller.principal).await.map_err(|error| answer::refused(&error))
+    }
+
+    async fn unfinished(&self, caller: &Caller) -> Result<String, RpcError> {
+        use crate::model::execution::State;
+
+        let anonymous = caller.principal.is_anonymous();
+        let query = crate::store::ListQuery {
+            namespace: Some(caller.principal.namespace.clone()),
+            principal: Some(caller.principal.subject.clone()),
+            caller: anonymous.then(|| caller.name.clone()),
+            states: State::ALL.into_iter().filter(|state| !state.is_ended()).collect(),
+            limit: 50,
+            ..Default::default()
+        };
+        let heads = self.engine.store().list(query).await.map_err(|error| answer::refused(&error.into()))?;
+        if heads.is_empty() {
+            return Ok("You have no unfinished calls.".into());
+        }
+        let line = |head: &Head| format!("{}  {}  {}", head.id(), head.state.as_str(), head.ident.tool);
+        let lines: Vec<String> = heads.iter().map(line).collect();
+        Ok(format!("Your unfinished calls (execution id, state, tool):\n{}", lines.join("\n")))
+    }
+
+    fn conversation(
+        self: &Arc<Self>,
+        ticket: Ticket,
+        tool_name: &str,
+        (wait_ms, audience): (i64, Audience),
+        caller: &Caller,
+    ) -> Conversation {
+        let wait = Duration::from_millis(wait_ms.clamp(0, MAX_WAIT_MS) as u64);
+        Conversation {
+            face: self.clone(),
+            ticket: Some(ticket),
+            flight: None,
+            tool_name: tool_name.to_owned(),
+            on_disconnect: OnDisconnect::Detach,
+            deadline: Instant::now() + wait,
+            audience,
+            rising: Rising::default(),
+            order: Order { principal: caller.principal.subject.clone(), reason: "cancelled by the client".into() },
+            response: None,
+        }
+    }
+
+    fn audience(&self, era: Era) -> Audience {
+        Audience { era, builtins: self.settings.builtins }
+    }
+
+    fn unknown_tool(&self, name: &str) -> RpcError {
+        let shown: String = name.chars().take(80).collect();
+        let listing = self.engine.catalog().listing();
+        let problems: Vec<String> = listing
+            .upstreams
+            .iter()
+            .filter_map(|(upstream, offer)| offer.problem.as_ref().map(|problem| format!("{upstream}: {problem}")))
+            .collect();
+        let words = match problems.is_empty() {
+            true => format!("unknown tool: {shown}"),
+            false => format!("unknown tool: {shown} (not available: {})", problems.join("; ")),
+        };
+        RpcError::new(code::INVALID_PARAMS, words)
+    }
+}
+
+/// The longest wait, in milliseconds.
+const MAX_WAIT_MS: i64 = 86_400_000;
+
+impl Conversation {
+    fn begun(mut self, flight: Option<Arc<Flight>>) -> Begun {
+        if let (Some(flight), Some(ticket)) = (&flight, &self.ticket) {
+            // Set once: a flight has one request.
+            let _ = flight.execution.set(ticket.id());
+        }
+        self.flight = flight;
+        if let Some(ticket) = self.ticket.take_if(|ticket| ticket.settled().is_some())
+            && let Some(settled) = ticket.settled()
+        {
+            let reply = answer::settled(&settled, ticket.attached, self.audience);
+            return Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)) });
+        }
+        Begun::Waiting(Box::new(self))
+    }
+
+    /// The next thing to tell the caller; pending for ever once the answer was given. Cancel safe.
+    pub async fn step(&mut self) -> Step {
+        loop {
+            let Some(ticket) = &mut self.ticket else { return std::future::pending().await };
+            let withdrawn = async {
+                match &self.flight {
+                    Some(flight) => flight.withdrawn.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                news = ticket.news() => match news {
+                    News::Settled(settled) => {
+                        let reply = answer::settled(&settled, ticket.attached, self.audience);
+                        return self.answered(reply, Kind::Whole);
+                    }
+                    News::Progress(progress) => {
+                        if let Some(progress) = self.rising.next(progress) {
+                            return Step::Progress(progress);
+                        }
+                    }
+                },
+                () = withdrawn => {
+                    self.withdrawn().await;
+                    return Step::Answer(Answered::of(Reply::Error(RpcError::new(
+                        code::INVALID_REQUEST,
+                        "the request was cancelled by the client",
+                    ))));
+                }
+                () = tokio::time::sleep_until(self.deadline) => {
+                    let head = ticket.head.clone();
+                    let reply = answer::handle(&head, &self.tool_name, ticket.attached, self.audience);
+                    return self.answered(reply, Kind::Handle);
+                }
+            }
+        }
+    }
+
+    /// A sign of life for a caller that follows progress: the last value and a small fraction.
+    pub fn still_there(&mut self) -> Progress {
+        self.rising.again()
+    }
+
+    /// True when the client took its request back: nothing more may be sent for it.
+    pub fn is_withdrawn(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.withdrawn.is_cancelled())
+    }
+
+    fn answered(&mut self, reply: Reply, kind: Kind) -> Step {
+        let hold = self.ticket.take().map(|ticket| (ticket, kind));
+        Step::Answer(Answered { reply, hold })
+    }
+
+    /// A cancellation that only says that the client's timer ran out follows the policy; any other cancels the work.
+    async fn withdrawn(&mut self) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let timed_out = self.flight.as_ref().is_some_and(|flight| flight.timed_out());
+        if !timed_out || self.on_disconnect == OnDisconnect::Cancel {
+            cancel(&self.face, ticket.id(), self.order.clone()).await;
+        }
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket.take() else { return };
+        if self.on_disconnect == OnDisconnect::Cancel {
+            let (face, id) = (self.face.clone(), ticket.id());
+            let order = Order { reason: "the client disconnected".into(), ..self.order.clone() };
+            let engine = face.engine.clone();
+            engine.spawn(async move { cancel(&face, id, order).await });
+        }
+    }
+}
+
+async fn cancel(face: &Face, id: ExecutionId, order: Order) {
+    if let Err(error) = face.engine.cancel(id, order).await {
+        tracing::debug!(execution = %id, code = error.code(), "a cancellation came too late: {error}");
+    }
+}
+
+/// What a person asked for through a built-in tool.
+fn builtin_reason(verb: &str) -> String {
+    format!("{verb} by the client")
+}
+
+fn require(caller: &Caller, scope: Scope) -> Result<(), RpcError> {
+    if caller.principal.scopes.permits(scope) {
+        return Ok(());
+    }
+    let words = format!("the credential lacks the scope {}", scope.as_str());
+    Err(RpcError::new(code::INVALID_REQUEST, words))
+}
+
+/// The caller's `_meta` members that go upstream, as one object: what the protocol and we do not own, and the trace
+/// context.
+fn upstream_meta(params: &CallParams<'_>) -> Option<Arc<str>> {
+    let meta = &params.meta;
+    let trace = [
+        ("traceparent", &meta.trace.traceparent),
+        ("tracestate", &meta.trace.tracestate),
+        ("baggage", &meta.trace.baggage),
+    ];
+    let mut members: Vec<String> = Vec::new();
+    for (name, value) in trace {
+        if let Some(value) = value {
+            members.push(format!("{}:{}", serde_json::json!(name), serde_json::json!(value)));
+        }
+    }
+    for (name, value) in &meta.passthrough {
+        members.push(format!("{}:{}", serde_json::json!(name), value.get()));
+    }
+    (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")).into())
+}
+
+/// The parameters of a progress notification for `token`.
+pub fn progress_params(token: &Id<'_>, progress: &Progress, with_message: bool) -> String {
+    let mut params = format!("{{\"progressToken\":{},\"progress\":{}", token.raw(), progress.progress);
+    if let Some(total) = progress.total {
+        params.push_str(&format!(",\"total\":{total}"));
+    }
+    if let Some(message) = progress.message.as_ref().filter(|_| with_message) {
+        params.push_str(&format!(",\"message\":{}", serde_json::json!(message)));
+    }
+    params.push('}');
+    params
+}

@@ -1,0 +1,145 @@
+//! What every transport of the protocol face shares: the engine, the settings, the lists. Speaks no transport.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::envelope;
+use super::listing::Pages;
+use super::session::Sessions;
+use crate::engine::Engine;
+use crate::engine::catalog::{Listing, ResponseMode};
+
+/// How clients are served. Durations in milliseconds.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Bounds on one message.
+    pub envelope: envelope::Limits,
+    /// How answers are written over HTTP, where a tool says nothing else.
+    pub response: ResponseMode,
+    /// A call that ends within this time, and has nothing else to say, is answered as JSON.
+    pub json_within_ms: u64,
+    /// A waiting stream says something at least so often.
+    pub keep_alive_ms: u64,
+    /// Tools in one page of a list.
+    pub page_size: usize,
+    /// Legacy sessions at once.
+    pub sessions_max: usize,
+    /// A legacy session that says nothing for so long is gone.
+    pub session_idle_ms: i64,
+    /// Calls in flight at once in one session or connection.
+    pub in_flight_max: usize,
+    /// How long discovery and lists wait for an upstream that was never heard of.
+    pub first_list_wait_ms: u64,
+    /// How long `durable_result` waits when it is not told.
+    pub result_wait_ms: i64,
+    /// Which built-in tools are offered besides `durable_result`.
+    pub builtins: Builtins,
+    /// How long the lists may be cached by clients (2026-07-28).
+    pub list_ttl_ms: u64,
+    /// True when nobody has to prove who they are, so that callers are told apart by client name.
+    pub anonymous: bool,
+}
+
+/// The opt-in built-in tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Builtins {
+    /// `durable_cancel`
+    pub cancel: bool,
+    /// `durable_list`
+    pub list: bool,
+    /// `durable_retry`
+    pub retry: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            envelope: envelope::Limits::default(),
+            response: ResponseMode::Auto,
+            json_within_ms: 1_000,
+            keep_alive_ms: 10_000,
+            page_size: 200,
+            sessions_max: 10_000,
+            session_idle_ms: 86_400_000,
+            in_flight_max: 1_000,
+            first_list_wait_ms: 10_000,
+            result_wait_ms: 50_000,
+            builtins: Builtins::default(),
+            list_ttl_ms: 60_000,
+            anonymous: true,
+        }
+    }
+}
+
+/// The protocol face of one process.
+pub struct Face {
+    /// The verbs.
+    pub engine: Arc<Engine>,
+    /// How clients are served.
+    pub settings: Settings,
+    /// Legacy sessions.
+    pub sessions: Sessions,
+    /// Rendered pages of the tool list.
+    pub(super) pages: Pages,
+    /// Authenticates cursors; the same for the life of the process, a stale cursor is a clear error.
+    pub(super) cursor_key: [u8; 32],
+    /// Ends when clients should be told to leave.
+    pub draining: CancellationToken,
+}
+
+/// Our own `serverInfo`, as JSON.
+pub const SERVER_INFO: &str =
+    concat!("{\"name\":\"durable-mcp\",\"title\":\"DurableMCP\",\"version\":\"", env!("CARGO_PKG_VERSION"), "\"}");
+
+impl Face {
+    /// A face of `engine`.
+    pub fn new(engine: Arc<Engine>, settings: Settings) -> Arc<Face> {
+        let mut cursor_key = [0; 32];
+        getrandom::fill(&mut cursor_key).expect("the system's random generator works");
+        Arc::new(Face {
+            sessions: Sessions::new(settings.sessions_max, settings.session_idle_ms),
+            pages: Pages::default(),
+            cursor_key,
+            draining: CancellationToken::new(),
+            engine,
+            settings,
+        })
+    }
+
+    /// The tools, once something was heard of every upstream or the patience for it is spent. What an earlier life of
+    /// this process stored counts, so a slow child delays nobody but its very first client.
+    pub async fn listing(&self) -> Arc<Listing> {
+        let listing = self.engine.catalog().listing();
+        if listing.is_whole() {
+            return listing;
+        }
+        let mut changes = self.engine.catalog().changes();
+        let whole = async {
+            loop {
+                changes.borrow_and_update();
+                if self.engine.catalog().listing().is_whole() || changes.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        let patience = Duration::from_millis(self.settings.first_list_wait_ms);
+        // Either way the newest picture is the answer.
+        let _ = tokio::time::timeout(patience, whole).await;
+        self.engine.catalog().listing()
+    }
+
+    /// The upstreams' instructions for models: one as it is, several under their names.
+    pub fn instructions(&self, listing: &Listing) -> Option<String> {
+        let told: Vec<_> =
+            listing.upstreams.iter().filter_map(|(name, offer)| Some((name, offer.instructions.as_deref()?))).collect();
+        match told.as_slice() {
+            [] => None,
+            [(_, only)] if listing.upstreams.len() == 1 => Some((*only).to_owned()),
+            several => {
+                Some(several.iter().map(|(name, text)| format!("## {name}\n\n{text}")).collect::<Vec<_>>().join("\n\n"))
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Every method but `tools/call`: what it answers, per era. Sessions and transports are elsewhere.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::face::Face;
+use super::id::Id;
+use super::meta::Params;
+use super::reject::{RpcError, Source, code};
+use super::revision::{Era, Revision};
+use super::session::{InFlight, is_timeout_reason};
+
+/// A result as JSON text, or an error and where it came to be.
+pub type Answer = Result<Arc<str>, (Source, RpcError)>;
+
+/// What `initialize` says of the client.
+#[derive(Debug)]
+pub struct Hello {
+    /// What was negotiated.
+    pub revision: Revision,
+    /// `clientInfo.name`.
+    pub client_name: Option<String>,
+}
+
+impl Hello {
+    /// Reads the parameters of `initialize`. Errors: no `protocolVersion`, or not a string.
+    pub fn read(params: &Params<'_>) -> Result<Hello, RpcError> {
+        let Some(requested) = params.text("protocolVersion") else {
+            return Err(RpcError::new(code::INVALID_PARAMS, "initialize needs protocolVersion, a string"));
+        };
+        let client_name = params.get("clientInfo").and_then(client_name);
+        Ok(Hello { revision: Revision::negotiate(&requested), client_name })
+    }
+}
+
+/// The name in a `clientInfo` object.
+pub fn client_name(info: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Info<'a> {
+        #[serde(borrow)]
+        name: Cow<'a, str>,
+    }
+    serde_json::from_str::<Info<'_>>(info.get()).ok().map(|info| info.name.chars().take(128).collect())
+}
+
+impl Face {
+    /// A request of 2026-07-28.
+    pub async fn modern_method(&self, method: &str, params: &Params<'_>, namespace: &str) -> Answer {
+        match method {
+            "server/discover" => Ok(self.discover_result().await.into()),
+            "tools/list" => self.list(Era::Modern, params, namespace).await,
+            _ => Err(unknown_method(method)),
+        }
+    }
+
+    /// A request in a legacy session or connection, `initialize` apart.
+    pub async fn legacy_method(&self, method: &str, params: &Params<'_>, namespace: &str) -> Answer {
+        match method {
+            "ping" => Ok("{}".into()),
+            "tools/list" => self.list(Era::Legacy, params, namespace).await,
+            _ => Err(unknown_method(method)),
+        }
+    }
+
+    async fn list(&self, era: Era, params: &Params<'_>, namespace: &str) -> Answer {
+        let cursor = match params.get("cursor") {
+            Some(raw) if raw.get() != "null" => match params.text("cursor") {
+                Some(cursor) => Some(cursor),
+                None => {
+                    let error = RpcError::new(code::INVALID_PARAMS, "the cursor must be a string");
+                    return Err((Source::Handler, error));
+                }
+            },
+            _ => None,
+        };
+        let page = self.tools_list(era, namespace, cursor.as_deref()).await;
+        page.map_err(|bad| (Source::Handler, bad.rpc_error()))
+    }
+}
+
+/// A notification of a legacy client, or of any client over stdio.
+pub fn notified(in_flight: &InFlight, method: &str, params: &Params<'_>) {
+    if method != "notifications/cancelled" {
+        return;
+    }
+    let Some(Ok(id)) = params.get("requestId").map(Id::parse) else { return };
+    let timed_out = params.text("reason").is_some_and(|reason| is_timeout_reason(&reason));
+    in_flight.withdraw(&id, timed_out);
+}
+
+fn unknown_method(method: &str) -> (Source, RpcError) {
+    let shown: String = method.chars().take(80).collect();
+    (Source::Envelope, RpcError::new(code::METHOD_NOT_FOUND, format!("unknown method: {shown}")))
+}

@@ -1,0 +1,363 @@
+//! MCP over stdin and stdout: one client, one connection, both eras. Each request runs on a task of its own, so that a
+//! slow call delays no cancellation. At the end of stdin running calls may linger; the work never depends on the pipe.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use super::admit::{self, Admitted, Body, Entered};
+use super::answer;
+use super::call::{Begun, Caller, Hold, Step, progress_params};
+use super::envelope::Message;
+use super::era::Ruling;
+use super::face::Face;
+use super::frame;
+use super::id::Id;
+use super::method;
+use super::reject::{RpcError, code};
+use super::revision::{Era, Revision};
+use super::session::InFlight;
+use super::stream::{carries_message, end_of, push_reply};
+use crate::model::principal::Principal;
+
+/// Messages that may wait for a client that does not read.
+const OUTBOX_MAX: usize = 1_024;
+
+/// A connection over a pair of pipes.
+pub struct Connection {
+    face: Arc<Face>,
+    principal: Principal,
+    session: Mutex<Opened>,
+    in_flight: InFlight,
+    outbox: mpsc::Sender<Outgoing>,
+    requests: TaskTracker,
+}
+
+/// What `initialize` settled.
+#[derive(Clone, Debug, Default)]
+struct Opened {
+    revision: Option<Revision>,
+    client_name: Option<String>,
+}
+
+struct Outgoing {
+    line: String,
+    /// Told once the line is written.
+    hold: Option<Hold>,
+}
+
+/// Serves one client until its stdin ends, then until its running calls are answered or `linger` has passed.
+pub async fn serve<R, W>(face: Arc<Face>, input: R, output: W, linger: Duration) -> std::io::Result<()>
+where
+    R: AsyncBufRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (outbox, inbox) = mpsc::channel(OUTBOX_MAX);
+    let writer = tokio::spawn(write(output, inbox));
+    let connection = Arc::new(Connection {
+        face: face.clone(),
+        principal: Principal::anonymous(),
+        session: Mutex::default(),
+        in_flight: InFlight::default(),
+        outbox,
+        requests: TaskTracker::new(),
+    });
+    let changes = tokio::spawn(announce_changes(connection.clone()));
+    let read = connection.read(input).await;
+    changes.abort();
+    connection.requests.close();
+    let lingering = async {
+        tokio::select! {
+            () = connection.requests.wait() => {}
+            () = face.draining.cancelled() => {}
+        }
+    };
+    // After the linger time the callers are gone; their executions go on or are settled by the process's end.
+    let _ = tokio::time::timeout(linger, lingering).await;
+    drop(connection);
+    if face.draining.is_cancelled() {
+        writer.abort();
+    }
+    // A writer that was ended with its client has nothing to report.
+    let _ = writer.await;
+    read
+}
+
+async fn write<W: AsyncWrite + Unpin>(mut output: W, mut inbox: mpsc::Receiver<Outgoing>) {
+    while let Some(outgoing) = inbox.recv().await {
+        let written = async {
+            output.write_all(outgoing.line.as_bytes()).await?;
+            output.flush().await
+        };
+        if written.await.is_err() {
+            // The client closed its end: whoever still answers finds a closed channel.
+            return;
+        }
+        if let Some(hold) = outgoing.hold {
+            hold.written();
+        }
+    }
+}
+
+async fn announce_changes(connection: Arc<Connection>) {
+    let mut changes = connection.face.engine.catalog().changes();
+    changes.borrow_and_update();
+    while changes.changed().await.is_ok() {
+        if connection.opened().revision.is_some() {
+            let mut message = String::new();
+            frame::notification(&mut message, "notifications/tools/list_changed", None);
+            connection.send(&message, None).await;
+        }
+    }
+}
+
+impl Connection {
+    async fn read<R: AsyncBufRead + Unpin>(self: &Arc<Self>, mut input: R) -> std::io::Result<()> {
+        let bytes_max = self.face.settings.envelope.bytes_max;
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match read_line(&mut input, &mut line, bytes_max).await? {
+                Line::End => return Ok(()),
+                Line::TooLong => {
+                    let words = format!("the message is longer than {bytes_max} bytes");
+                    self.send_error(None, &RpcError::new(code::INVALID_REQUEST, words)).await;
+                }
+                Line::Whole if line.iter().all(u8::is_ascii_whitespace) => {}
+                Line::Whole => self.take(&line).await,
+            }
+        }
+    }
+
+    /// Takes one line in. Requests run on; everything else is done at once, in order.
+    async fn take(self: &Arc<Self>, line: &[u8]) {
+        let opened = self.opened();
+        let entered = match admit::stdio(line, &self.face.settings.envelope, opened.revision) {
+            Ok(entered) => entered,
+            Err(refusal) => return self.send_error(refusal.id.as_ref(), &refusal.rejection.error).await,
+        };
+        match entered {
+            Entered::One(admitted) => match (&admitted.message, &admitted.body) {
+                (Message::Notification { method, .. }, Body::Other { params, .. }) => {
+                    method::notified(&self.in_flight, method, params);
+                }
+                (Message::Request { id, .. }, Body::Other { params, .. })
+                    if matches!(admitted.ruling, Ruling::Legacy { opens: true, .. }) =>
+                {
+                    self.open(id, params).await;
+                }
+                (Message::Request { id, .. }, _) => {
+                    // Entered here, in the order of the lines, so that a cancellation in the next line finds it.
+                    let Some(place) = self.in_flight.enter(id, self.face.settings.in_flight_max) else {
+                        let error = answer::overload("too many calls are in flight on this connection".into());
+                        return self.send_error(Some(id), &error).await;
+                    };
+                    let connection = self.clone();
+                    let line = line.to_vec();
+                    self.requests.spawn(async move {
+                        let flight = place.flight.clone();
+                        connection.request(&line, flight).await;
+                        connection.in_flight.leave(&place);
+                    });
+                }
+                _ => {}
+            },
+            Entered::Batch(items) => {
+                let revision = opened.revision.unwrap_or(Revision::ASSUMED);
+                let items: Vec<String> = items.iter().map(|item| item.get().to_owned()).collect();
+                let connection = self.clone();
+                self.requests.spawn(async move { connection.batch(items, revision).await });
+            }
+        }
+    }
+
+    async fn open(&self, id: &Id<'_>, params: &super::meta::Params<'_>) {
+        let hello = match method::Hello::read(params) {
+            Ok(hello) => hello,
+            Err(error) => return self.send_error(Some(id), &error).await,
+        };
+        let result = self.face.initialize_result(hello.revision).await;
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
+            Opened { revision: Some(hello.revision), client_name: hello.client_name };
+        let mut message = String::new();
+        frame::result(&mut message, id, &result);
+        self.send(&message, None).await;
+    }
+
+    /// Runs one request. The line is read a second time here: parsing is cheap, and the task owns what it borrows.
+    async fn request(&self, line: &[u8], flight: Arc<super::session::Flight>) {
+        let opened = self.opened();
+        let Ok(Entered::One(admitted)) = admit::stdio(line, &self.face.settings.envelope, opened.revision) else {
+            return;
+        };
+        let Admitted { message, ruling, body } = *admitted;
+        let Message::Request { id, method, .. } = &message else { return };
+        let (era, revision) = match ruling {
+            Ruling::Modern { revision } => (Era::Modern, revision),
+            Ruling::Legacy { revision, .. } => (Era::Legacy, revision.unwrap_or(Revision::ASSUMED)),
+        };
+        match body {
+            Body::Call(call) => {
+                let named = call.meta.protocol.client_info.and_then(method::client_name);
+                let name = named.or(opened.client_name).unwrap_or_default();
+                let caller = Caller { principal: self.principal.clone(), name, era, key_headers: Vec::new() };
+                let token = call.meta.progress_token.clone();
+                let begun = self.face.call(&call, &caller, Some(flight)).await;
+                self.answer(id, begun, (token, revision)).await;
+            }
+            Body::Other { params, .. } => {
+                let namespace = &self.principal.namespace;
+                let answer = match era {
+                    Era::Modern => self.face.modern_method(method, &params, namespace).await,
+                    Era::Legacy => self.face.legacy_method(method, &params, namespace).await,
+                };
+                match answer {
+                    Ok(result) => {
+                        let mut message = String::new();
+                        frame::result(&mut message, id, &result);
+                        self.send(&message, None).await;
+                    }
+                    Err((_, error)) => self.send_error(Some(id), &error).await,
+                }
+            }
+        }
+    }
+
+    async fn answer(&self, id: &Id<'_>, begun: Begun, (token, revision): (Option<Id<'_>>, Revision)) {
+        let keep_alive = Duration::from_millis(self.face.settings.keep_alive_ms.max(1));
+        let answered = match begun {
+            Begun::Answer(answered) => answered,
+            Begun::Waiting(mut conversation) => loop {
+                let progress = tokio::select! {
+                    biased;
+                    step = conversation.step() => match step {
+                        Step::Answer(_) if conversation.is_withdrawn() => return,
+                        Step::Answer(answered) => break answered,
+                        Step::Progress(progress) => progress,
+                    },
+                    () = tokio::time::sleep(keep_alive), if token.is_some() => conversation.still_there(),
+                };
+                if let Some(token) = &token {
+                    let params = progress_params(token, &progress, carries_message(revision));
+                    let mut message = String::new();
+                    frame::notification(&mut message, "notifications/progress", Some(&params));
+                    self.send(&message, None).await;
+                }
+            },
+        };
+        let (reply, hold) = answered.split();
+        let mut message = String::new();
+        push_reply(&mut message, id, &reply);
+        self.send(&message, Some(hold)).await;
+    }
+
+    async fn batch(&self, items: Vec<String>, revision: Revision) {
+        let opened = self.opened();
+        let name = opened.client_name.unwrap_or_default();
+        let answers = items.iter().map(|item| self.batch_item(item, revision, &name));
+        let answers: Vec<String> = futures_util::future::join_all(answers).await.into_iter().flatten().collect();
+        if !answers.is_empty() {
+            self.send(&format!("[{}]", answers.join(",")), None).await;
+        }
+    }
+
+    async fn batch_item(&self, item: &str, revision: Revision, name: &str) -> Option<String> {
+        let raw: &serde_json::value::RawValue = serde_json::from_str(item).ok()?;
+        let mut out = String::new();
+        let admitted = match admit::batch_element(raw, revision) {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                frame::error(&mut out, refusal.id.as_ref(), &refusal.rejection.error);
+                return Some(out);
+            }
+        };
+        match (&admitted.message, &admitted.body) {
+            (Message::Request { id, .. }, Body::Call(call)) => {
+                let caller = Caller {
+                    principal: self.principal.clone(),
+                    name: name.to_owned(),
+                    era: Era::Legacy,
+                    key_headers: Vec::new(),
+                };
+                let answered = end_of(self.face.call(call, &caller, None).await).await;
+                push_reply(&mut out, id, &answered.reply);
+                answered.written();
+                Some(out)
+            }
+            (Message::Request { id, method, .. }, Body::Other { params, .. }) => {
+                match self.face.legacy_method(method, params, &self.principal.namespace).await {
+                    Ok(result) => frame::result(&mut out, id, &result),
+                    Err((_, error)) => frame::error(&mut out, Some(id), &error),
+                }
+                Some(out)
+            }
+            (Message::Notification { method, .. }, Body::Other { params, .. }) => {
+                method::notified(&self.in_flight, method, params);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    async fn send_error(&self, id: Option<&Id<'_>>, error: &RpcError) {
+        let mut message = String::new();
+        frame::error(&mut message, id, error);
+        self.send(&message, None).await;
+    }
+
+    async fn send(&self, message: &str, hold: Option<Hold>) {
+        let mut line = String::with_capacity(message.len() + 1);
+        frame::line(&mut line, message);
+        // A closed outbox means that the client is gone; the hold drops as unanswered.
+        let _ = self.outbox.send(Outgoing { line, hold }).await;
+    }
+
+    fn opened(&self) -> Opened {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+/// Reads up to a newline; an over-long line is skipped to its end without keeping it.
+async fn read_line<R: AsyncBufRead + Unpin>(
+    input: &mut R,
+    line: &mut Vec<u8>,
+    bytes_max: usize,
+) -> std::io::Result<Line> {
+    let mut too_long = false;
+    loop {
+        let available = input.fill_buf().await?;
+        if available.is_empty() {
+            return Ok(if line.is_empty() && !too_long {
+                Line::End
+            } else if too_long {
+                Line::TooLong
+            } else {
+                Line::Whole
+            });
+        }
+        let (piece, ends) = match available.iter().position(|byte| *byte == b'\n') {
+            Some(at) => (at + 1, true),
+            None => (available.len(), false),
+        };
+        if line.len() + piece > bytes_max + 1 {
+            too_long = true;
+            line.clear();
+        }
+        if !too_long {
+            line.extend_from_slice(&available[..piece]);
+        }
+        input.consume(piece);
+        if ends {
+            return Ok(if too_long { Line::TooLong } else { Line::Whole });
+        }
+    }
+}

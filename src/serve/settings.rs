@@ -1,0 +1,139 @@
+//! From the configuration to the settings of each floor. The one place that knows both.
+
+use std::time::Duration;
+
+use crate::config;
+use crate::config::settings::Config;
+use crate::engine;
+use crate::engine::catalog::{ResponseMode, Service};
+use crate::engine::slots::UpstreamLimits;
+use crate::mcp::envelope;
+use crate::mcp::face;
+use crate::model::policy::{Delivery, OnDisconnect, Timeouts, Unkeyed};
+use crate::model::retry::{RetryOn, RetryPolicy};
+use crate::store::Retention;
+use crate::worker::rules::{Reconcile, Rules};
+
+/// Executions pruned in one batch: small enough that a waiting writer does not notice.
+const PRUNE_BATCH: usize = 200;
+
+/// The engine's settings. `bound`: executions belong to this process (`wrap`).
+pub fn engine(config: &Config, bound: bool) -> engine::Settings {
+    engine::Settings {
+        lease_ttl_ms: config.lease.ttl.0,
+        heartbeat_ms: config.lease.heartbeat_ms(),
+        scheduler_interval_ms: config.scheduler.interval.0,
+        scheduler_batch: config.scheduler.batch as usize,
+        retention: Retention {
+            payloads_ms: config.retention.payloads.0,
+            executions_ms: config.retention.executions.0,
+            batch: PRUNE_BATCH,
+        },
+        retention_interval_ms: config.retention.interval.0,
+        slots: config.worker.slots as usize,
+        waiters_max: config.limits.waiters as usize,
+        bound,
+        result_bytes_max: config.limits.result_bytes.len(),
+        ..engine::Settings::default()
+    }
+}
+
+/// The protocol face's settings. `retry`: `durable_retry` where the configuration says nothing.
+pub fn face(config: &Config, retry: bool) -> face::Settings {
+    let builtin = &config.builtin;
+    face::Settings {
+        envelope: envelope::Limits {
+            bytes_max: config.server.max_body_bytes.len(),
+            depth_max: config.server.max_depth as usize,
+            ..envelope::Limits::default()
+        },
+        response: response(config.server.response),
+        json_within_ms: millis(config.server.json_within.0),
+        keep_alive_ms: millis(config.server.keep_alive.0),
+        page_size: config.limits.tools_per_page as usize,
+        sessions_max: config.server.max_sessions as usize,
+        session_idle_ms: config.sessions.idle_timeout.0,
+        result_wait_ms: config.defaults.wait.0,
+        builtins: face::Builtins {
+            cancel: builtin.durable_cancel,
+            list: builtin.durable_list,
+            retry: builtin.durable_retry.unwrap_or(retry),
+        },
+        ..face::Settings::default()
+    }
+}
+
+/// The rules of a tool. `namespaces`: who may call it; absent: all.
+pub fn rules(policy: &config::Policy, namespaces: Option<Vec<String>>) -> Rules {
+    Rules {
+        enabled: policy.enabled,
+        delivery: policy.delivery.map(|delivery| match delivery {
+            config::tools::Delivery::AtLeastOnce => Delivery::AtLeastOnce,
+            config::tools::Delivery::AtMostOnce => Delivery::AtMostOnce,
+        }),
+        retry: RetryPolicy {
+            max_attempts: policy.retry.max_attempts,
+            initial_interval_ms: policy.retry.initial_interval_ms,
+            backoff_coefficient: policy.retry.backoff_coefficient,
+            max_interval_ms: policy.retry.max_interval_ms,
+            jitter: policy.retry.jitter,
+            on: RetryOn {
+                tool_error: policy.retry.on.contains(&config::tools::RetryOn::ToolError),
+                rpc_error: policy.retry.on.contains(&config::tools::RetryOn::RpcError),
+            },
+        },
+        timeouts: Timeouts {
+            attempt_ms: policy.timeout.attempt_ms,
+            total_ms: policy.timeout.total_ms,
+            idle_ms: policy.timeout.idle_ms,
+        },
+        unkeyed: match policy.idempotency.unkeyed {
+            config::tools::Unkeyed::Reattach => Unkeyed::Reattach,
+            config::tools::Unkeyed::Coalesce => Unkeyed::Coalesce,
+            config::tools::Unkeyed::None => Unkeyed::None,
+        },
+        reattach_window_ms: policy.idempotency.reattach_window_ms,
+        key_ttl_ms: policy.idempotency.ttl_ms,
+        service: Service {
+            wait_ms: policy.wait_ms,
+            key_argument: policy.key_argument.as_ref().map(|name| name.to_string()),
+            on_disconnect: match policy.on_disconnect {
+                config::tools::OnDisconnect::Detach => OnDisconnect::Detach,
+                config::tools::OnDisconnect::Cancel => OnDisconnect::Cancel,
+            },
+            response: Some(response(policy.response)),
+            namespaces,
+        },
+        reconcile: policy.reconcile.as_ref().map(|reconcile| Reconcile {
+            tool: reconcile.tool.to_string(),
+            arguments: reconcile.arguments.raw().get().to_owned(),
+            matches: reconcile.matches.to_string(),
+        }),
+    }
+}
+
+/// The bounds of one upstream.
+pub fn limits(queue: config::Queue) -> UpstreamLimits {
+    UpstreamLimits {
+        concurrency: queue.concurrency as usize,
+        queue: queue.length as usize,
+        queue_timeout_ms: queue.timeout_ms,
+    }
+}
+
+/// A duration of the configuration.
+pub fn duration(millis: config::Millis) -> Duration {
+    millis.duration()
+}
+
+fn response(response: config::tools::Response) -> ResponseMode {
+    match response {
+        config::tools::Response::Auto => ResponseMode::Auto,
+        config::tools::Response::Json => ResponseMode::Json,
+        config::tools::Response::Sse => ResponseMode::Sse,
+    }
+}
+
+fn millis(ms: i64) -> u64 {
+    ms.max(0) as u64
+}

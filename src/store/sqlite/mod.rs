@@ -1,0 +1,257 @@
+//! The SQLite driver: one file, one writing thread per process, several processes per file. This file is its face; what
+//! becomes of an execution is decided by the model, on the row inside the transaction.
+
+mod apply;
+mod busy;
+mod events;
+mod fault;
+mod heads;
+mod lists;
+mod liveness;
+mod marks;
+mod migrate;
+mod open;
+mod payloads;
+mod policies;
+mod prune;
+mod reader;
+mod registry;
+mod rows;
+mod settings;
+mod submit;
+mod tx;
+mod watch;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use crossbeam_channel::{Sender, TrySendError};
+use tokio::sync::oneshot;
+
+pub use self::settings::{SqliteSettings, Synchronous};
+
+use self::fault::Sql;
+use self::lists::Read;
+use self::liveness::Liveness;
+use self::marks::QueuedMark;
+use self::policies::Policies;
+use self::reader::Readers;
+use self::tx::Tx;
+use self::watch::Watch;
+use self::writer::{CLOSED, Job, Shared, Task, Writer};
+use super::{
+    Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
+    Result, Retention, Store, Submit, SubmitOutcome, TokenRow, UpstreamRow,
+};
+use crate::model::decide::Answer;
+use crate::model::event::EventRecord;
+use crate::model::execution::{Head, State};
+use crate::model::id::{ExecutionId, ProcessId};
+
+/// A store in an SQLite file.
+pub struct SqliteStore {
+    queue: Sender<Job>,
+    points: Readers,
+    lists: Readers,
+    policies: Arc<Policies>,
+    liveness: Arc<Liveness>,
+    watch: Arc<Watch>,
+    settings: Arc<SqliteSettings>,
+}
+
+impl SqliteStore {
+    /// Opens the file at `path`; it is created when it is not there.
+    ///
+    /// # Errors
+    ///
+    /// One sentence each: a folder or another file in the way, no permission, damaged, written by a newer program, or
+    /// locked for too long.
+    pub async fn open(path: &Path, settings: &SqliteSettings) -> Result<SqliteStore> {
+        let (path, settings) = (path.to_owned(), Arc::new(settings.clone()));
+        let opening = tokio::task::spawn_blocking(move || SqliteStore::open_blocking(&path, settings));
+        opening.await.map_err(|error| Error::Internal(format!("opening was lost: {error}")))?
+    }
+
+    fn open_blocking(path: &Path, settings: Arc<SqliteSettings>) -> Result<SqliteStore> {
+        let connections = open::open(path, &settings)?;
+        let policies = Arc::new(Policies::default());
+        let liveness = Arc::new(Liveness::of(path));
+        let watch = Arc::new(Watch::default());
+        let shared = Shared {
+            policies: Arc::clone(&policies),
+            liveness: Arc::clone(&liveness),
+            settings: Arc::clone(&settings),
+            watch: Arc::clone(&watch),
+        };
+        let writer = Writer::new(connections.writer, shared);
+        let (queue, jobs) = crossbeam_channel::bounded(settings.queue_max.max(1));
+        std::thread::Builder::new()
+            .name("sqlite-writer".into())
+            .spawn(move || writer.run(&jobs))
+            .map_err(|error| Error::Unavailable(format!("the writer's thread: {error}")))?;
+        Ok(SqliteStore {
+            queue,
+            points: Readers::new(connections.point_readers),
+            lists: Readers::new(connections.list_readers),
+            policies,
+            liveness,
+            watch,
+            settings,
+        })
+    }
+
+    /// Queues a command and waits for its commit.
+    async fn write<T: Send + 'static>(&self, run: impl FnMut(&mut Tx<'_>) -> Sql<T> + Send + 'static) -> Result<T> {
+        let (task, answer) = Task::new(run);
+        self.queue.try_send(Job::Write(Box::new(task))).map_err(|error| match error {
+            TrySendError::Full(_) => Error::Overloaded(self.settings.queue_max),
+            TrySendError::Disconnected(_) => Error::Unavailable(CLOSED.into()),
+        })?;
+        answer.await.map_err(|_| Error::Unavailable(CLOSED.into()))?
+    }
+
+    async fn point<T: Send + 'static>(&self, read: impl FnOnce(Read<'_>) -> Sql<T> + Send + 'static) -> Result<T> {
+        let policies = Arc::clone(&self.policies);
+        self.points.point(move |connection| read(Read { connection, policies: &policies })).await
+    }
+
+    async fn list<T: Send + 'static>(&self, read: impl FnOnce(Read<'_>) -> Sql<T> + Send + 'static) -> Result<T> {
+        let policies = Arc::clone(&self.policies);
+        self.lists.list(move |connection| read(Read { connection, policies: &policies })).await
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn submit(&self, submit: Submit) -> Result<SubmitOutcome> {
+        self.write(move |tx| submit::run(tx, &submit)).await
+    }
+
+    async fn apply(&self, apply: Apply) -> Result<Option<Applied>> {
+        self.write(move |tx| apply::run(tx, &apply)).await
+    }
+
+    fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64) {
+        if self.queue.try_send(Job::Mark(QueuedMark { id, mark, now_ms })).is_err() {
+            tracing::warn!(execution = %id, "lost a delivery mark, since the queue of writes is full or closed");
+        }
+    }
+
+    async fn heartbeat(&self, leases: Vec<LeaseRef>, ttl_ms: i64, now_ms: i64) -> Result<Vec<Answer>> {
+        self.write(move |tx| apply::heartbeat(tx, &leases, ttl_ms, now_ms)).await
+    }
+
+    async fn by_key(&self, scope: KeyScope) -> Result<Option<Head>> {
+        self.point(move |read| read.by_key(&scope)).await
+    }
+
+    async fn heads(&self, ids: &[ExecutionId]) -> Result<Vec<Head>> {
+        let ids = ids.to_vec();
+        self.point(move |read| read.heads(&ids)).await
+    }
+
+    async fn payload(&self, id: ExecutionId, kind: PayloadKind) -> Result<Option<Payload>> {
+        self.point(move |read| payloads::read(read.connection, id, kind)).await
+    }
+
+    async fn events(&self, id: ExecutionId, after: i64, limit: usize) -> Result<Vec<EventRecord>> {
+        self.list(move |read| events::after(read.connection, id, after, limit)).await
+    }
+
+    async fn list(&self, query: ListQuery) -> Result<Vec<Head>> {
+        self.list(move |read| read.list(&query)).await
+    }
+
+    async fn candidates(&self, query: CandidateQuery) -> Result<Vec<Head>> {
+        self.list(move |read| read.candidates(&query)).await
+    }
+
+    async fn due(&self, dead: &[ProcessId], now_ms: i64, limit: usize) -> Result<Due> {
+        let dead = dead.to_vec();
+        self.list(move |read| read.due(&dead, now_ms, limit)).await
+    }
+
+    async fn register_process(&self, process: ProcessId, now_ms: i64) -> Result<()> {
+        // The lock comes first: a process with a row and no lock would be dead to all others.
+        self.liveness.announce(process)?;
+        self.write(move |tx| registry::put_process(tx, process, now_ms)).await
+    }
+
+    async fn dead_processes(&self, _now_ms: i64) -> Result<Vec<ProcessId>> {
+        let liveness = Arc::clone(&self.liveness);
+        self.list(move |read| {
+            let mut processes = read.processes()?;
+            processes.retain(|process| !liveness.is_alive(*process));
+            Ok(processes)
+        })
+        .await
+    }
+
+    async fn bury_process(&self, process: ProcessId) -> Result<()> {
+        self.write(move |tx| registry::bury_process(tx, process)).await?;
+        self.liveness.bury(process);
+        Ok(())
+    }
+
+    async fn prune(&self, retention: Retention, now_ms: i64) -> Result<Pruned> {
+        self.write(move |tx| prune::run(tx, retention, now_ms)).await
+    }
+
+    async fn changed(&self, timeout_ms: u64) {
+        let interval = Duration::from_millis(self.settings.poll_interval_ms);
+        // A full queue needs no nudge: the writer looks with each batch.
+        let nudge = || drop(self.queue.try_send(Job::Look));
+        self.watch.wait(Duration::from_millis(timeout_ms), interval, nudge).await;
+    }
+
+    async fn put_token(&self, token: TokenRow) -> Result<()> {
+        self.write(move |tx| registry::put_token(tx, &token)).await
+    }
+
+    async fn revoke_token(&self, prefix: &str, now_ms: i64) -> Result<bool> {
+        let prefix = prefix.to_owned();
+        self.write(move |tx| registry::revoke_token(tx, &prefix, now_ms)).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenRow>> {
+        self.list(|read| registry::tokens(read.connection)).await
+    }
+
+    async fn put_upstream(&self, row: UpstreamRow) -> Result<()> {
+        self.write(move |tx| registry::put_upstream(tx, &row)).await
+    }
+
+    async fn upstreams(&self) -> Result<Vec<UpstreamRow>> {
+        self.list(|read| registry::upstreams(read.connection)).await
+    }
+
+    async fn totals(&self) -> Result<BTreeMap<State, u64>> {
+        self.list(|read| read.totals()).await
+    }
+
+    async fn check(&self) -> Result<()> {
+        self.write(|tx| registry::check(tx)).await
+    }
+
+    async fn close(&self) {
+        // Readers first: the last connection to close tidies the log away.
+        let (points, lists) = (self.points.clone(), self.lists.clone());
+        let _ = tokio::task::spawn_blocking(move || {
+            points.close();
+            lists.close();
+        })
+        .await;
+        let (done, closed) = oneshot::channel();
+        let queue = self.queue.clone();
+        let sent = tokio::task::spawn_blocking(move || queue.send(Job::Close(done))).await;
+        if matches!(sent, Ok(Ok(()))) {
+            // An error means that the writer is gone, which is what was asked for.
+            let _ = closed.await;
+        }
+        self.liveness.release();
+    }
+}

@@ -1,0 +1,72 @@
+//! Payloads: exact JSON texts, stored in pieces, so that no row is larger than its limit. Looks into none of them.
+
+use rusqlite::{Connection, params};
+
+use super::fault::{Fault, Sql};
+use super::rows::IdText;
+use crate::model::id::ExecutionId;
+use crate::store::{Payload, PayloadKind};
+
+const INSERT: &str = "INSERT INTO payloads (execution_id, kind, chunk, body) VALUES (?1, ?2, ?3, ?4)";
+
+/// Stores a payload of `id` in pieces of at most `chunk_bytes`.
+pub(super) fn insert(
+    connection: &Connection,
+    id: ExecutionId,
+    (kind, text): (PayloadKind, &str),
+    chunk_bytes: usize,
+) -> Sql<()> {
+    let mut statement = connection.prepare_cached(INSERT)?;
+    let id = IdText::execution(id);
+    for (chunk, piece) in pieces(text, chunk_bytes).enumerate() {
+        statement.execute(params![id, kind.as_str(), chunk as i64, piece])?;
+    }
+    Ok(())
+}
+
+const SELECT: &str = "SELECT chunk, body FROM payloads WHERE execution_id = ?1 AND kind = ?2 ORDER BY chunk";
+
+/// A payload of `id`.
+pub(super) fn read(connection: &Connection, id: ExecutionId, kind: PayloadKind) -> Sql<Option<Payload>> {
+    let mut statement = connection.prepare_cached(SELECT)?;
+    let mut rows = statement.query(params![IdText::execution(id), kind.as_str()])?;
+    let mut text: Option<String> = None;
+    let mut expected = 0;
+    while let Some(row) = rows.next()? {
+        if row.get::<_, i64>(0)? != expected {
+            return Err(Fault::damaged(format!(
+                "piece {expected} of the {} of execution {id} is missing",
+                kind.as_str()
+            )));
+        }
+        expected += 1;
+        match &mut text {
+            None => text = Some(row.get(1)?),
+            Some(text) => {
+                let value = row.get_ref(1)?;
+                text.push_str(value.as_str().map_err(|_| Fault::damaged(format!("a payload of execution {id}")))?);
+            }
+        }
+    }
+    Ok(text.map(Payload::from))
+}
+
+/// Cuts between characters; an empty text is one empty piece.
+fn pieces(text: &str, chunk_bytes: usize) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        if text.len() <= chunk_bytes {
+            rest = None;
+            return Some(text);
+        }
+        // A character has at most four bytes: a limit below that still moves on.
+        let mut cut = chunk_bytes.max(4);
+        while !text.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let (piece, tail) = text.split_at(cut);
+        rest = Some(tail);
+        Some(piece)
+    })
+}

@@ -1,0 +1,90 @@
+//! Listening for what an HTTP server tells unasked: the GET stream of a legacy session, `subscriptions/listen` in
+//! 2026-07-28. Both are optional; without them the list of tools is read again with each new session only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::StatusCode;
+use tokio::time::{Instant, sleep};
+
+use super::super::handshake;
+use super::super::message;
+use super::exchange::{describe, is_event_stream};
+use super::headers::{self, Labels};
+use super::{Session, Shared};
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Listens until the leg is stopped or lost, in whatever session there is.
+pub(super) async fn listen(shared: Arc<Shared>) {
+    let mut sessions = shared.session.subscribe();
+    loop {
+        let session = sessions.borrow_and_update().clone();
+        let listening = async {
+            shared.listen_in(&session).await;
+            // This session has nothing to tell; the next one may.
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = shared.stop.cancelled() => return,
+            () = shared.lost.cancelled() => return,
+            changed = sessions.changed() => if changed.is_err() { return },
+            () = listening => {}
+        }
+    }
+}
+
+impl Shared {
+    async fn listen_in(&self, session: &Session) {
+        let declared =
+            session.facts.as_ref().is_some_and(|facts| handshake::declares(facts, &["tools", "listChanged"]));
+        let modern = session.revision.is_some_and(|revision| revision.is_modern());
+        if modern && !declared {
+            return;
+        }
+        let mut pause = FIRST_PAUSE;
+        let mut last_event_id = None;
+        loop {
+            let opened = Instant::now();
+            let response = match modern {
+                true => self.post_listen(session).await,
+                false => self.open_stream(session, last_event_id.take()).await,
+            };
+            match response {
+                Ok(response) if response.status().is_success() && is_event_stream(&response) => {
+                    last_event_id = self.read_notices(response).await;
+                    if opened.elapsed() > LONGEST_PAUSE {
+                        pause = FIRST_PAUSE;
+                    }
+                }
+                Ok(response) if response.status() == StatusCode::NOT_FOUND && session.id.is_some() => {
+                    // The server forgot the session, most likely because it was started anew.
+                    let _ = self.reopen(session.generation).await;
+                    return;
+                }
+                Ok(response) if response.status().is_server_error() => {}
+                Ok(_) => return,
+                Err(error) if error.is_connect() => {
+                    self.mark_lost(&format!("it cannot be reached: {}", describe(error)));
+                    return;
+                }
+                Err(_) => {}
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn post_listen(&self, session: &Session) -> reqwest::Result<reqwest::Response> {
+        let method = "subscriptions/listen";
+        let outgoing = self.own(method, handshake::listen_params());
+        let labels = Labels { method, name: None, revision: session.revision, session: None };
+        self.client
+            .post(self.url.clone())
+            .headers(headers::for_post(&self.configured, labels))
+            .body(message::request(outgoing.id, method, &outgoing.params))
+            .send()
+            .await
+    }
+}

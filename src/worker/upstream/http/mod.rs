@@ -1,0 +1,411 @@
+//! A leg to a server over Streamable HTTP: which era it speaks, its session, calls and lists.
+//! A session that the server forgot is opened anew; a call that may have run is never sent again.
+
+mod exchange;
+mod headers;
+mod listen;
+pub(super) mod sse;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::{StatusCode, Url};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::time::timeout;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::debug;
+
+use self::exchange::{Outcome, Outgoing, describe};
+use super::call::{Answer, Bounds, Call, CallError, PROGRESS_QUEUE, Progress, ProgressSink, TimeoutKind, Watched};
+use super::handshake;
+use super::leg::{LegContext, StartError};
+use super::message;
+use super::peer::Notice;
+use super::settings::{EraChoice, HttpSettings, LegLimits};
+use super::snapshot::{Revision, ServerFacts};
+
+/// The last request of a leg is not waited for longer.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// An open leg over HTTP.
+pub(super) struct HttpLeg {
+    shared: Arc<Shared>,
+    /// Ends the listening to notifications with the leg.
+    _stop: DropGuard,
+}
+
+struct Shared {
+    name: String,
+    era: EraChoice,
+    settings: HttpSettings,
+    limits: LegLimits,
+    notices: mpsc::Sender<Notice>,
+    client: reqwest::Client,
+    url: Url,
+    configured: HeaderMap,
+    next_id: AtomicU64,
+    slots: Semaphore,
+    session: watch::Sender<Arc<Session>>,
+    /// Held while a session is opened anew, so that many calls that miss it open one.
+    reopening: tokio::sync::Mutex<()>,
+    stop: CancellationToken,
+    lost: CancellationToken,
+    loss: Mutex<String>,
+}
+
+/// What was agreed with the server.
+struct Session {
+    generation: u64,
+    id: Option<HeaderValue>,
+    /// `None` while nothing is agreed yet.
+    revision: Option<Revision>,
+    facts: Option<ServerFacts>,
+}
+
+impl Session {
+    fn before(revision: Option<Revision>) -> Self {
+        Self { generation: 0, id: None, revision, facts: None }
+    }
+}
+
+impl HttpLeg {
+    /// Finds out what the server speaks and opens the conversation.
+    ///
+    /// # Errors
+    /// Says why the server cannot be talked to.
+    pub async fn open(settings: &HttpSettings, context: LegContext) -> Result<Self, StartError> {
+        let url = Url::parse(&settings.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = url.ok_or_else(|| StartError::permanent("its url is no http or https address"))?;
+        let configured = headers::configured(&settings.headers).map_err(StartError::permanent)?;
+        let client = client(settings, &url).map_err(|error| StartError::permanent(describe(error)))?;
+        let stop = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            name: context.name,
+            era: context.era,
+            settings: settings.clone(),
+            limits: context.limits,
+            notices: context.notices,
+            client,
+            url,
+            configured,
+            next_id: AtomicU64::new(1),
+            slots: Semaphore::new(context.limits.max_in_flight),
+            session: watch::Sender::new(Arc::new(Session::before(None))),
+            reopening: tokio::sync::Mutex::new(()),
+            stop: stop.clone(),
+            lost: CancellationToken::new(),
+            loss: Mutex::default(),
+        });
+        let leg = Self { shared: shared.clone(), _stop: stop.drop_guard() };
+        let session = shared.negotiate(1).await.map_err(StartError::passing)?;
+        shared.session.send_replace(Arc::new(session));
+        tokio::spawn(listen::listen(shared));
+        Ok(leg)
+    }
+
+    pub fn facts(&self) -> ServerFacts {
+        let session = self.shared.session();
+        session.facts.clone().unwrap_or(ServerFacts {
+            revision: session.revision.unwrap_or(Revision::NEWEST_LEGACY),
+            server_info: None,
+            capabilities: None,
+            instructions: None,
+        })
+    }
+
+    pub async fn call(&self, call: &Call, bounds: Bounds, on_progress: impl Fn(Progress)) -> Result<Answer, CallError> {
+        let shared = &self.shared;
+        let Ok(_slot) = shared.slots.try_acquire() else {
+            return Err(CallError::not_started("too many calls are in flight"));
+        };
+        let (sink, progress) = mpsc::channel(PROGRESS_QUEUE);
+        let mut flight = Flight::new(shared.clone());
+        let watched = super::call::watch(shared.call(call, &flight, sink), progress, bounds, on_progress).await;
+        match watched {
+            Watched::Answered(answer) => {
+                flight.landed = true;
+                let revision = shared.session().revision.unwrap_or(Revision::NEWEST_LEGACY);
+                answer.map(|answer| message::admit(answer, revision, shared.limits.max_result_bytes))
+            }
+            Watched::Cancelled => Err(CallError::Cancelled { dispatched: flight.abandon("the caller cancelled") }),
+            Watched::TimedOut(kind) => match flight.abandon("the attempt took too long") {
+                true => Err(CallError::TimedOut { kind }),
+                false => Err(CallError::not_started("no new session was opened in time")),
+            },
+        }
+    }
+
+    pub async fn list_page(&self, cursor: Option<&str>) -> Result<Answer, CallError> {
+        let shared = &self.shared;
+        let ask = shared.with_session("tools/list", |revision| handshake::list_params(revision, cursor));
+        match timeout(shared.limits.request_timeout, ask).await {
+            Ok(answer) => answer,
+            Err(_) => Err(CallError::TimedOut { kind: TimeoutKind::Attempt }),
+        }
+    }
+
+    pub fn lost(&self) -> CancellationToken {
+        self.shared.lost.clone()
+    }
+
+    pub fn loss(&self) -> String {
+        self.shared.loss.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the session, if there is one, and the listening.
+    pub async fn close(&self) {
+        let shared = &self.shared;
+        shared.stop.cancel();
+        let session = shared.session();
+        if session.id.is_some() {
+            let labels =
+                headers::Labels { method: "", name: None, revision: session.revision, session: session.id.as_ref() };
+            let headers = headers::for_stream(&shared.configured, labels);
+            let request = shared.client.delete(shared.url.clone()).headers(headers).timeout(CLOSE_TIMEOUT);
+            if let Err(error) = request.send().await {
+                debug!(upstream = shared.name, error = describe(error), "the session was not ended");
+            }
+        }
+    }
+}
+
+/// A call under way; dropping it before it has landed tells the server to stop.
+struct Flight {
+    shared: Arc<Shared>,
+    id: u64,
+    /// Its request may have left.
+    sent: AtomicBool,
+    landed: bool,
+    reason: &'static str,
+}
+
+impl Flight {
+    fn new(shared: Arc<Shared>) -> Self {
+        let id = shared.next_id.fetch_add(1, Ordering::Relaxed);
+        Self { shared, id, sent: AtomicBool::new(false), landed: false, reason: "the caller left" }
+    }
+
+    /// Gives the call up; returns whether it may have reached the server.
+    fn abandon(mut self, reason: &'static str) -> bool {
+        self.reason = reason;
+        self.sent.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        if self.landed || !self.sent.load(Ordering::Acquire) {
+            return;
+        }
+        let session = self.shared.session();
+        // In 2026-07-28 the closing of the stream is the cancellation.
+        if !session.revision.is_some_and(Revision::is_modern) {
+            self.shared.reply(message::cancelled(self.id, self.reason));
+        }
+    }
+}
+
+impl Shared {
+    fn session(&self) -> Arc<Session> {
+        self.session.borrow().clone()
+    }
+
+    fn mark_lost(&self, reason: &str) {
+        reason.clone_into(&mut self.loss.lock().unwrap_or_else(PoisonError::into_inner));
+        self.lost.cancel();
+    }
+
+    /// Sends a notification or an answer in the background.
+    fn reply(&self, body: String) {
+        let session = self.session();
+        let labels = headers::Labels {
+            method: "notifications/cancelled",
+            name: None,
+            revision: session.revision,
+            session: session.id.as_ref(),
+        };
+        let request = self
+            .client
+            .post(self.url.clone())
+            .headers(headers::for_post(&self.configured, labels))
+            .timeout(self.limits.request_timeout)
+            .body(body);
+        let name = self.name.clone();
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = request.send().await {
+                    debug!(upstream = name, error = describe(error), "a message did not reach the server");
+                }
+            });
+        }
+    }
+
+    async fn call(&self, call: &Call, flight: &Flight, progress: ProgressSink) -> Result<Answer, CallError> {
+        let Flight { id, sent, .. } = flight;
+        let id = *id;
+        let mut session = self.session();
+        let mut reopened = false;
+        loop {
+            let revision = session.revision.unwrap_or(Revision::NEWEST_LEGACY);
+            let params = message::call_params(revision, call, id);
+            let outgoing =
+                Outgoing { id, method: "tools/call", name: Some(&call.tool), params, progress: Some(&progress) };
+            sent.store(true, Ordering::Release);
+            match self.exchange(&session, outgoing).await {
+                Outcome::Answered { answer, .. } => return Ok(answer),
+                Outcome::Failed(error) => return Err(error),
+                Outcome::Refused(status) => return Err(refused(status)),
+                Outcome::SessionGone if reopened => {
+                    return Err(CallError::not_started("the server does not know the session that it just opened"));
+                }
+                // The server did not look at the call: it may be sent in a new session, once.
+                Outcome::SessionGone => {
+                    sent.store(false, Ordering::Release);
+                    reopened = true;
+                    session = self.reopen(session.generation).await.map_err(CallError::not_started)?;
+                }
+            }
+        }
+    }
+
+    /// Sends a harmless request of our own, in a new session if the server forgot the old one.
+    async fn with_session(
+        &self,
+        method: &'static str,
+        params: impl Fn(Revision) -> String,
+    ) -> Result<Answer, CallError> {
+        let mut session = self.session();
+        for _ in 0..2 {
+            let params = params(session.revision.unwrap_or(Revision::NEWEST_LEGACY));
+            match self.exchange(&session, self.own(method, params)).await {
+                Outcome::Answered { answer, .. } => return Ok(answer),
+                Outcome::Failed(error) => return Err(error),
+                Outcome::Refused(status) => return Err(refused(status)),
+                Outcome::SessionGone => {
+                    session = self.reopen(session.generation).await.map_err(CallError::not_started)?;
+                }
+            }
+        }
+        Err(CallError::not_started("the server does not know the session that it just opened"))
+    }
+
+    fn own(&self, method: &'static str, params: String) -> Outgoing<'static> {
+        Outgoing { id: self.next_id.fetch_add(1, Ordering::Relaxed), method, name: None, params, progress: None }
+    }
+
+    /// Opens a session anew, unless somebody else has done so since `generation`.
+    async fn reopen(&self, generation: u64) -> Result<Arc<Session>, String> {
+        let _alone = self.reopening.lock().await;
+        let current = self.session();
+        if current.generation > generation {
+            return Ok(current);
+        }
+        let session = match timeout(self.limits.request_timeout, self.negotiate(generation + 1)).await {
+            Ok(Ok(session)) => Arc::new(session),
+            Ok(Err(reason)) => {
+                self.mark_lost(&reason);
+                return Err(reason);
+            }
+            Err(_) => {
+                self.mark_lost("it did not open a new session in time");
+                return Err("the server did not open a new session in time".to_owned());
+            }
+        };
+        self.session.send_replace(session.clone());
+        // A server that was started anew may have other tools.
+        let _ = self.notices.try_send(Notice::ToolsChanged);
+        Ok(session)
+    }
+
+    /// Finds the era: a modern answer to `server/discover` decides; anything else leads to `initialize`.
+    async fn negotiate(&self, generation: u64) -> Result<Session, String> {
+        if self.era != EraChoice::Legacy {
+            let before = Session::before(Some(Revision::MODERN));
+            let ask = self.exchange(&before, self.own("server/discover", handshake::discover_params()));
+            match timeout(self.settings.discover_timeout, ask).await {
+                Ok(Outcome::Answered { answer: Answer::Result(result), .. }) => {
+                    if let Some(facts) = handshake::read_discover(&result) {
+                        let (revision, facts) = (Some(Revision::MODERN), Some(facts));
+                        return Ok(Session { generation, id: None, revision, facts });
+                    }
+                }
+                Ok(Outcome::Failed(CallError::NotStarted { reason })) => return Err(reason),
+                Ok(Outcome::Refused(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))) => {
+                    return Err(status_text(status));
+                }
+                _ => {}
+            }
+            if self.era == EraChoice::Modern {
+                return Err(format!("it does not speak protocol revision {}", Revision::MODERN.as_str()));
+            }
+        }
+        self.initialize(generation).await
+    }
+
+    async fn initialize(&self, generation: u64) -> Result<Session, String> {
+        let before = Session::before(None);
+        let outgoing = self.own("initialize", handshake::initialize_params());
+        let (result, id) = match self.exchange(&before, outgoing).await {
+            Outcome::Answered { answer: Answer::Result(result), session } => (result, session),
+            Outcome::Answered { answer: Answer::Error(error), .. } => {
+                return Err(handshake::refused("initialize", &error));
+            }
+            Outcome::Refused(status) => return Err(status_text(status)),
+            Outcome::SessionGone => return Err("it asks for a session before there is one".to_owned()),
+            Outcome::Failed(CallError::NotStarted { reason }) => return Err(reason),
+            Outcome::Failed(error) => return Err(format!("initialize was not answered: {error}")),
+        };
+        let facts = handshake::read_initialize(&result)?;
+        let session = Session { generation, id, revision: Some(facts.revision), facts: Some(facts) };
+        let initialized = message::notification("notifications/initialized", "{}");
+        let status = self.post_only(&session, "notifications/initialized", initialized).await?;
+        match status.is_success() {
+            true => Ok(session),
+            false => Err(format!("it refused notifications/initialized: {}", status_text(status))),
+        }
+    }
+}
+
+fn client(settings: &HttpSettings, url: &Url) -> reqwest::Result<reqwest::Client> {
+    // Another part of the process may have chosen a provider already; the first one stays.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("durable-mcp/", env!("CARGO_PKG_VERSION")))
+        // A redirect could carry the configured headers to another host, and a POST must not become a GET.
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(settings.connect_timeout)
+        .pool_idle_timeout(settings.pool_idle_timeout)
+        .tcp_nodelay(true);
+    if url.scheme() == "http" {
+        // No certificates are needed, so that a machine without any can still reach a server in the clear.
+        builder = builder.tls_certs_only(std::iter::empty());
+    }
+    let loopback = url.host_str().is_some_and(|host| {
+        let host = host.trim_matches(['[', ']']);
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    });
+    if loopback {
+        builder = builder.no_proxy();
+    }
+    builder.build()
+}
+
+/// What a status without a JSON-RPC error says about a call. These refuse a request before anything ran; after any
+/// other the tool may have run.
+fn refused(status: StatusCode) -> CallError {
+    let before_running =
+        status.is_redirection() || matches!(status.as_u16(), 401 | 403 | 404 | 405 | 413 | 415 | 421 | 429);
+    match before_running {
+        true => CallError::not_started(status_text(status)),
+        false => CallError::lost(status_text(status)),
+    }
+}
+
+fn status_text(status: StatusCode) -> String {
+    match status.is_redirection() {
+        true => format!("it answered with HTTP {} (redirects are not followed)", status.as_u16()),
+        false => format!("it answered with HTTP {status}"),
+    }
+}

@@ -1,0 +1,257 @@
+//! JSON-RPC messages to and from a server, as raw text. Tolerant towards what a server sends; never parses a payload
+//! further than the envelope, so that what passes through keeps its bytes.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::call::{Answer, Call, Progress};
+use super::snapshot::Revision;
+
+/// Our own code for a result that is larger than the limit: the tool ran.
+pub(super) const RESULT_TOO_LARGE: i64 = -31413;
+/// Our own code for a kind of result that we cannot carry on with.
+pub(super) const RESULT_UNSUPPORTED: i64 = -31501;
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+
+/// One message from a server.
+#[derive(Debug)]
+pub(super) enum Incoming<'a> {
+    /// The answer to one of our requests.
+    Response {
+        id: u64,
+        answer: Answer,
+    },
+    /// An answer that lacks a usable id, result or error; `id` where it could be read.
+    Broken {
+        id: Option<u64>,
+    },
+    Request {
+        id: &'a RawValue,
+        method: Cow<'a, str>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+    },
+}
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// Reads one message, or a batch of them (revision 2025-03-26). `None`: not JSON-RPC.
+pub(super) fn parse(text: &[u8]) -> Option<Vec<Incoming<'_>>> {
+    if text.trim_ascii_start().first() == Some(&b'[') {
+        let batch: Vec<&RawValue> = serde_json::from_slice(text).ok()?;
+        return batch.into_iter().map(|item| parse_one(item.get().as_bytes())).collect();
+    }
+    parse_one(text).map(|message| vec![message])
+}
+
+fn parse_one(text: &[u8]) -> Option<Incoming<'_>> {
+    let wire: Wire = serde_json::from_slice(text).ok()?;
+    if let Some(method) = wire.method {
+        return Some(match wire.id {
+            Some(id) => Incoming::Request { id, method },
+            None => Incoming::Notification { method, params: wire.params },
+        });
+    }
+    let id = wire.id.and_then(own_id);
+    let answer = match (wire.result, wire.error) {
+        (Some(result), None) => Some(Answer::Result(result.to_owned())),
+        (_, Some(error)) => Some(Answer::Error(error.to_owned())),
+        (None, None) => None,
+    };
+    match (id, answer) {
+        (Some(id), Some(answer)) => Some(Incoming::Response { id, answer }),
+        // An error without an id says that the server could not read something of ours; it names no call.
+        (id, _) => Some(Incoming::Broken { id }),
+    }
+}
+
+/// Reads an id of ours; some servers send numbers back as strings.
+fn own_id(raw: &RawValue) -> Option<u64> {
+    raw.get().trim_matches('"').parse().ok()
+}
+
+/// Reads `notifications/progress`: the token (our request id) and the values.
+pub(super) fn progress(params: &RawValue) -> Option<(u64, Progress)> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, rename = "progressToken")]
+        token: &'a RawValue,
+        progress: f64,
+        #[serde(default)]
+        total: Option<f64>,
+        #[serde(default)]
+        message: Option<String>,
+    }
+    let params: Params = serde_json::from_str(params.get()).ok()?;
+    let token = own_id(params.token)?;
+    Some((token, Progress { progress: params.progress, total: params.total, message: params.message }))
+}
+
+/// Reads `code` and `message` of a JSON-RPC error object.
+pub(super) fn error_parts(error: &RawValue) -> (Option<i64>, String) {
+    #[derive(Deserialize)]
+    struct Parts {
+        #[serde(default)]
+        code: Option<i64>,
+        #[serde(default)]
+        message: Option<String>,
+    }
+    match serde_json::from_str::<Parts>(error.get()) {
+        Ok(parts) => (parts.code, parts.message.unwrap_or_default()),
+        Err(_) => (None, String::new()),
+    }
+}
+
+/// Builds an error object of ours.
+pub(super) fn own_error(code: i64, kind: &str, message: &str) -> Answer {
+    let object = serde_json::json!({"code": code, "message": message, "data": {"type": kind, "retryable": false}});
+    Answer::Error(serde_json::value::to_raw_value(&object).expect("an object of strings and numbers is always JSON"))
+}
+
+/// The answer in place of a result that is larger than `limit_bytes`.
+pub(super) fn too_large(limit_bytes: usize) -> Answer {
+    let message = format!("the tool ran, but its result is larger than the limit of {limit_bytes} bytes");
+    own_error(RESULT_TOO_LARGE, "result_too_large", &message)
+}
+
+/// Lets an answer through if it is one that we can pass on: small enough and, in 2026-07-28, complete.
+pub(super) fn admit(answer: Answer, revision: Revision, max_result_bytes: usize) -> Answer {
+    #[derive(Deserialize)]
+    struct Kind<'a> {
+        #[serde(borrow, rename = "resultType", default)]
+        kind: Option<Cow<'a, str>>,
+    }
+    let Answer::Result(result) = &answer else { return answer };
+    if result.get().len() > max_result_bytes {
+        return too_large(max_result_bytes);
+    }
+    if !revision.is_modern() {
+        return answer;
+    }
+    match serde_json::from_str::<Kind>(result.get()) {
+        Ok(Kind { kind: Some(kind) }) if kind != "complete" => {
+            let message = format!("the server answered with a result of type {kind:?}, which is not supported yet");
+            own_error(RESULT_UNSUPPORTED, "unsupported_result", &message)
+        }
+        _ => answer,
+    }
+}
+
+/// Who we say we are.
+pub(super) fn client_info() -> String {
+    format!(r#"{{"name":"durable-mcp","version":{}}}"#, quote(env!("CARGO_PKG_VERSION")))
+}
+
+/// The text as a JSON string.
+pub(super) fn quote(text: &str) -> String {
+    serde_json::to_string(text).expect("a string is always JSON")
+}
+
+/// What goes into `params._meta` of one request of ours.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Meta<'a> {
+    pub progress_token: Option<u64>,
+    pub passed: &'a [(String, Box<RawValue>)],
+    pub client_capabilities: Option<&'a RawValue>,
+}
+
+/// Members of `_meta` that only the sender of the request may set.
+const SENDER_META: [&str; 5] = [
+    "progressToken",
+    "io.modelcontextprotocol/protocolVersion",
+    "io.modelcontextprotocol/clientInfo",
+    "io.modelcontextprotocol/clientCapabilities",
+    "io.modelcontextprotocol/logLevel",
+];
+
+/// Builds the `params` object: `members` are names and raw JSON; `_meta` is added where the revision or the call has one.
+pub(super) fn params(revision: Revision, members: &[(&str, &str)], meta: Meta<'_>) -> String {
+    let mut out = String::from("{");
+    for (name, value) in members {
+        push_member(&mut out, name, value);
+    }
+    let mut inner = String::from("{");
+    if let Some(token) = meta.progress_token {
+        push_member(&mut inner, "progressToken", &token.to_string());
+    }
+    if revision.is_modern() {
+        push_member(&mut inner, SENDER_META[1], &quote(revision.as_str()));
+        push_member(&mut inner, SENDER_META[2], &client_info());
+        push_member(&mut inner, SENDER_META[3], meta.client_capabilities.map_or("{}", RawValue::get));
+    }
+    for (name, value) in meta.passed.iter().filter(|(name, _)| !SENDER_META.contains(&name.as_str())) {
+        push_member(&mut inner, name, value.get());
+    }
+    inner.push('}');
+    if inner.len() > 2 {
+        push_member(&mut out, "_meta", &inner);
+    }
+    out.push('}');
+    out
+}
+
+/// Builds the `params` of `tools/call`.
+pub(super) fn call_params(revision: Revision, call: &Call, progress_token: u64) -> String {
+    let name = quote(&call.tool);
+    let mut members = vec![("name", name.as_str())];
+    if let Some(arguments) = &call.arguments {
+        members.push(("arguments", arguments.get()));
+    }
+    let meta = Meta {
+        progress_token: Some(progress_token),
+        passed: &call.meta,
+        client_capabilities: call.client_capabilities.as_deref(),
+    };
+    params(revision, &members, meta)
+}
+
+fn push_member(object: &mut String, name: &str, value: &str) {
+    if object.len() > 1 {
+        object.push(',');
+    }
+    object.push_str(&quote(name));
+    object.push(':');
+    // A line break in valid JSON stands between tokens only, and would end the frame on stdio.
+    object.extend(value.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }));
+}
+
+/// Builds a request.
+pub(super) fn request(id: u64, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quote(method))
+}
+
+/// Builds a notification.
+pub(super) fn notification(method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":{},"params":{params}}}"#, quote(method))
+}
+
+/// Builds `notifications/cancelled`.
+pub(super) fn cancelled(id: u64, reason: &str) -> String {
+    notification("notifications/cancelled", &format!(r#"{{"requestId":{id},"reason":{}}}"#, quote(reason)))
+}
+
+/// Answers a request of the server: `ping` gets its result, all else is refused, since we declare no capabilities.
+pub(super) fn answer_to(id: &RawValue, method: &str) -> String {
+    let id = id.get();
+    if method == "ping" {
+        return format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+    }
+    let message = quote(&format!("{method} is not supported by this client"));
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{METHOD_NOT_FOUND},"message":{message}}}}}"#)
+}

@@ -1,0 +1,83 @@
+//! What we send and read, as text.
+
+use serde_json::Value;
+
+use super::super::message::{self, Incoming, Meta};
+use super::super::{Answer, Call, Revision, Secret};
+use super::{call, raw};
+
+#[test]
+fn arguments_and_passed_meta_keep_their_bytes_and_the_senders_members_are_ours() {
+    let call = Call {
+        meta: vec![
+            ("progressToken".to_owned(), raw("\"theirs\"")),
+            ("io.modelcontextprotocol/clientInfo".to_owned(), raw("{}")),
+            ("durable-mcp/fencingToken".to_owned(), raw("1.0")),
+        ],
+        ..call("a\"b", "{\"n\":1.0,\n \"big\":123456789012345678901234567890,\"u\":\"\\u00e9\"}")
+    };
+    let legacy = message::call_params(Revision::NEWEST_LEGACY, &call, 5);
+    assert_eq!(
+        legacy,
+        r#"{"name":"a\"b","arguments":{"n":1.0,  "big":123456789012345678901234567890,"u":"\u00e9"},"_meta":{"progressToken":5,"durable-mcp/fencingToken":1.0}}"#
+    );
+    let modern: Value = serde_json::from_str(&message::call_params(Revision::MODERN, &call, 5)).unwrap();
+    assert_eq!(modern["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
+    assert_eq!(modern["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "durable-mcp");
+    assert_eq!(modern["_meta"]["io.modelcontextprotocol/clientCapabilities"], serde_json::json!({}));
+    assert_eq!(modern["_meta"]["durable-mcp/fencingToken"], 1.0);
+}
+
+#[test]
+fn a_legacy_request_without_meta_has_none() {
+    assert_eq!(message::params(Revision::NEWEST_LEGACY, &[], Meta::default()), "{}");
+}
+
+#[test]
+fn a_result_keeps_its_bytes() {
+    let text = r#"{"id":"3","result":{"x":1.0,"y":null,"é":"\u00e9"},"jsonrpc":"2.0","more":[1]}"#;
+    let messages = message::parse(text.as_bytes()).unwrap();
+    match messages.as_slice() {
+        [Incoming::Response { id: 3, answer: Answer::Result(result) }] => {
+            assert_eq!(result.get(), r#"{"x":1.0,"y":null,"é":"\u00e9"}"#);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_batch_is_read_as_its_messages() {
+    let text =
+        br#"[{"jsonrpc":"2.0","method":"notifications/x"},{"jsonrpc":"2.0","id":1,"error":{"code":1}},{"id":null}]"#;
+    let messages = message::parse(text).unwrap();
+    assert!(matches!(
+        messages.as_slice(),
+        [
+            Incoming::Notification { .. },
+            Incoming::Response { id: 1, answer: Answer::Error(_) },
+            Incoming::Broken { id: None }
+        ]
+    ));
+}
+
+#[test]
+fn what_is_no_message_is_refused() {
+    for text in ["", "hello", "{", "[1]", "1", "{\"id\":1", "\"x\"", "{\"method\":1}"] {
+        assert!(message::parse(text.as_bytes()).is_none(), "{text}");
+    }
+    assert!(message::parse(b"{\"method\":\"\xff\"}").is_none());
+}
+
+#[test]
+fn a_secret_shows_itself_to_nobody() {
+    assert_eq!(format!("{:?}", Secret::new("canary")), "[secret]");
+}
+
+#[test]
+fn a_log_line_holds_no_secret_and_no_control_character() {
+    let secrets = [Secret::new("canary-value"), Secret::new("a")];
+    let line = super::super::log_budget::loggable(b"token=canary-value\x1b[31m and a word", &secrets);
+    assert_eq!(line, "token=[secret] [31m and a word");
+    let long = format!("{}canary-value", "x".repeat(4 * 1024 - 6));
+    assert!(!super::super::log_budget::loggable(long.as_bytes(), &secrets).contains("canary"));
+}

@@ -1,0 +1,79 @@
+//! What integration tests use to start servers, drive real clients, send hand-made HTTP and look at processes and the
+//! ledger. Panics on anything unexpected: a test that cannot set up its scene has failed. Asserts nothing about the
+//! program itself.
+
+// Each theme uses some of these; a helper without a user today is part of the set.
+#![allow(dead_code)]
+
+pub mod answers;
+pub mod client;
+mod driver;
+pub mod ledger;
+pub mod process;
+pub mod process_tree;
+pub mod raw_http;
+pub mod raw_stdio;
+mod rmcp_client;
+pub mod servers;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long anything may take before a test calls it hung.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Leaves the test with a loud line when its set-up is absent; in CI (`CI` is set) absence is a failure.
+///
+/// `skip_loudly!(support::clients_are_set_up())`
+#[macro_export]
+macro_rules! skip_loudly {
+    ($set_up:expr) => {
+        if let Err(reason) = $set_up {
+            let ci = std::env::var_os("CI").is_some_and(|ci| ci != "" && ci != "false");
+            assert!(!ci, "{}:{}: {reason}", file!(), line!());
+            eprintln!("\n=== SKIPPED {}:{}: {reason} ===\n", file!(), line!());
+            return;
+        }
+    };
+}
+
+/// Says what is missing if `tests/setup.sh` has not installed the TypeScript and Python clients.
+pub fn clients_are_set_up() -> Result<(), String> {
+    for installed in ["node_modules/.installed", ".venv/.installed"] {
+        if !clients_folder().join(installed).exists() {
+            return Err("the TypeScript and Python clients are not installed: run tests/setup.sh".to_owned());
+        }
+    }
+    Ok(())
+}
+
+pub fn clients_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
+}
+
+/// The fixture server, built with the tests as the example `kit`.
+pub fn kit_binary() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let kit = test.parent().and_then(Path::parent).unwrap().join("examples/kit");
+    assert!(kit.exists(), "{} is missing: cargo build --example kit", kit.display());
+    kit
+}
+
+/// The program under test.
+pub fn program_binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_durable-mcp"))
+}
+
+/// A folder that is removed when dropped.
+pub fn scratch() -> tempfile::TempDir {
+    tempfile::Builder::new().prefix("durable-mcp-test-").tempdir().unwrap()
+}
+
+/// Polls until the condition holds; panics with `what` after the deadline.
+pub async fn eventually(what: &str, deadline: Duration, mut holds: impl FnMut() -> bool) {
+    let end = tokio::time::Instant::now() + deadline;
+    while !holds() {
+        assert!(tokio::time::Instant::now() < end, "not within {deadline:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
