@@ -45,15 +45,13 @@ const SESSION_SWEEP: Duration = Duration::from_secs(60);
 
 impl Assembly {
     /// Opens the store and starts everything; what a dead process left is settled before anything new begins.
-    pub async fn start(loaded: &Loaded, shape: Shape) -> Result<Assembly, Failure> {
+    pub async fn start(loaded: &Arc<Loaded>, shape: Shape) -> Result<Assembly, Failure> {
         let store = open_store(loaded).await?;
         let names = upstreams::names(loaded, shape.demo);
         let settings = settings::engine(&loaded.config, shape.wrap);
         let engine = Engine::open(store, Clock::System, settings, &names).await.map_err(unusable)?;
         let readiness = Readiness::new(&[]);
-        let mut runnable = upstreams::offer_own_tools(&engine, loaded, shape.demo)?;
-        upstreams::start_servers(&engine, loaded, shape.wrap, &mut runnable).await?;
-        let Runnable { executors, servers, watched } = runnable;
+        let Runnable { executors, servers } = upstreams::start(&engine, loaded, shape.demo, shape.wrap).await?;
         if shape.roles.scheduler {
             engine.settle_due().await.map_err(unusable)?;
         }
@@ -65,9 +63,6 @@ impl Assembly {
         for server in &servers {
             readiness.set(server.name(), Startup::Starting);
             engine.spawn(report_start(server.clone(), readiness.clone(), engine.stopping().clone()));
-        }
-        for task in watched {
-            engine.spawn(task);
         }
         let mut face = settings::face(&loaded.config, shape.wrap);
         face.anonymous = loaded.config.auth.mode == crate::config::settings::AuthMode::None;

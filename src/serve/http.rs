@@ -33,6 +33,7 @@ pub struct ServeOptions {
 /// Serves until a signal asks it to end.
 pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
     let ServeOptions { loaded, roles, demo } = options;
+    let loaded = Arc::new(loaded);
     let config = &loaded.config;
     let stop = signals::follow().map_err(|error| Failure::new(format!("signals cannot be followed: {error}")))?;
     let mode = match config.auth.mode {
@@ -91,7 +92,9 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
 
 fn bind_failure(listen: std::net::SocketAddr, error: &std::io::Error) -> Failure {
     let next = match error.kind() {
-        std::io::ErrorKind::AddrInUse => "another program listens there; stop it, or choose another address with --listen",
+        std::io::ErrorKind::AddrInUse => {
+            "another program listens there; stop it, or choose another address with --listen"
+        }
         std::io::ErrorKind::PermissionDenied => "choose a port above 1023 with --listen",
         _ => "choose another address with --listen",
     };

@@ -5,21 +5,22 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::assembly::private_folder;
 use super::failure::Failure;
 use super::settings;
 use crate::config::Loaded;
 use crate::config::tools::{CommandTool as Command, Server};
 use crate::engine::Engine;
-use crate::engine::catalog::Offer;
+use crate::engine::slots::UpstreamLimits;
 use crate::mcp::names::{self, Naming};
-use crate::store::UpstreamRow;
 use crate::worker::command::{CommandTool, Definition, Limits as CommandLimits};
 use crate::worker::demo::Demo;
 use crate::worker::executor::Executor;
-use crate::worker::rules::{self, Rules};
+use crate::worker::publish::{self, ExposedName, Publisher};
 use crate::worker::upstream::{
-    HttpSettings, LegLimits, RestartSettings, Secret, StdioSettings, Transport, Upstream, UpstreamSettings,
+    HttpSettings, LegLimits, RestartSettings, Secret, Snapshot, StdioSettings, Transport, Upstream, UpstreamSettings,
 };
+use crate::worker::upstream_executor::{Reach, UpstreamExecutor};
 
 /// The lane of the demo tools.
 const DEMO: &str = "demo";
@@ -30,6 +31,54 @@ pub struct Runnable {
     pub executors: HashMap<String, Arc<dyn Executor>>,
     /// The servers among them.
     pub servers: Vec<Upstream>,
+}
+
+/// Everything the operator configured that runs tools: commands and demo tools are offered at once, servers start in the
+/// background and are offered as they were last known.
+pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, demo: bool, wrap: bool) -> Result<Runnable, Failure> {
+    let publisher = publisher(engine, loaded, wrap);
+    let mut runnable = offer_own_tools(engine, loaded, &publisher, demo)?;
+    let mut known = publish::last_known(&**engine.store()).await.map_err(|error| Failure::new(error.to_string()))?;
+    for (name, server) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
+        engine.slots().open(name, settings::limits(loaded.config.server_queue(name)));
+        let upstream = Upstream::start(server_settings(loaded, name, server, known.remove(name)));
+        publisher.follow(upstream.clone());
+        let reach = if server.command.is_some() { Reach::Child } else { Reach::Connection };
+        let executor = UpstreamExecutor::new(upstream.clone(), reach, key_arguments(server));
+        runnable.executors.insert(name.clone(), Arc::new(executor));
+        runnable.servers.push(upstream);
+    }
+    Ok(runnable)
+}
+
+fn publisher(engine: &Arc<Engine>, loaded: &Arc<Loaded>, wrap: bool) -> Arc<Publisher> {
+    let (named, ruled) = (loaded.clone(), loaded.clone());
+    let exposed = move |upstream: &str, tool: &str| match named.config.servers.get(upstream) {
+        Some(_) if wrap => tool.to_owned(),
+        Some(server) => {
+            let prefix = server.prefix.as_ref().map_or(upstream, |prefix| &**prefix);
+            names::exposed(Naming::Prefixed(prefix), tool).into_owned()
+        }
+        None => tool.to_owned(),
+    };
+    let exposed: ExposedName = Arc::new(exposed);
+    let naming = exposed.clone();
+    let rules = move |upstream: &str, tool: &str| {
+        let policy = match ruled.config.servers.contains_key(upstream) {
+            true => ruled.config.server_policy(upstream, tool),
+            false => ruled.config.tool_policy(tool),
+        };
+        settings::rules(&policy, namespaces(&ruled, &naming(upstream, tool)))
+    };
+    Publisher::new(engine.clone(), Arc::new(rules), exposed)
+}
+
+/// The arguments that carry keys, by tool.
+fn key_arguments(server: &Server) -> HashMap<String, String> {
+    let named = |(tool, rules): (&String, &crate::config::tools::ServerTool)| {
+        Some((tool.clone(), rules.key_argument.as_ref()?.to_string()))
+    };
+    server.tools.iter().filter_map(named).collect()
 }
 
 /// The names of everything that offers tools, in the order they are listed.
@@ -59,41 +108,26 @@ fn namespaces(loaded: &Loaded, exposed: &str) -> Option<Vec<String>> {
     Some(allowed)
 }
 
-/// Publishes commands and demo tools: they are there at once.
-pub fn offer_own_tools(engine: &Engine, loaded: &Loaded, demo: bool) -> Result<Runnable, Failure> {
+fn offer_own_tools(engine: &Engine, loaded: &Loaded, publisher: &Publisher, demo: bool) -> Result<Runnable, Failure> {
     let mut executors: HashMap<String, Arc<dyn Executor>> = HashMap::new();
     for (name, tool) in loaded.config.tools.iter().filter(|(_, tool)| tool.enabled) {
         let lane = command_lane(name);
-        let policy = loaded.config.tool_policy(name);
         let definition = definition(name, tool).tool_object().map_err(|error| Failure::usage(error.to_string()))?;
-        let rules = settings::rules(&policy, namespaces(loaded, name));
-        publish(engine, &lane, &[definition], &rules);
         engine.slots().open(&lane, settings::limits(loaded.config.tool_queue(name)));
+        publisher.offer_own(&lane, &[definition]);
         executors.insert(lane, Arc::new(command(loaded, tool)));
     }
     if demo {
         let folder = loaded.data_dir.join("demo");
-        std::fs::create_dir_all(&folder)
-            .map_err(|error| Failure::new(format!("{}: {error}; --demo keeps its ledgers there", folder.display())))?;
-        let rules = settings::rules(&loaded.config.tool_policy(DEMO), None);
-        publish(engine, DEMO, &Demo::definitions(), &rules);
-        let slots = loaded.config.worker.slots as usize;
-        let queue = loaded.config.tool_queue(DEMO);
-        engine.slots().open(DEMO, crate::engine::slots::UpstreamLimits { concurrency: slots, ..settings::limits(queue) });
+        private_folder(&folder)?;
+        let limits = settings::limits(loaded.config.tool_queue(DEMO));
+        // The demo tools share the process's slots and have no bound of their own.
+        let concurrency = loaded.config.worker.slots as usize;
+        engine.slots().open(DEMO, UpstreamLimits { concurrency, ..limits });
+        publisher.offer_own(DEMO, &Demo::definitions());
         executors.insert(DEMO.to_owned(), Arc::new(Demo::new(&folder)));
     }
     Ok(Runnable { executors, servers: Vec::new() })
-}
-
-fn publish(engine: &Engine, lane: &str, definitions: &[Box<serde_json::value::RawValue>], rules: &Rules) {
-    let named = definitions.iter().filter_map(|definition| {
-        let exposed = rules::name_of(definition)?;
-        rules::offered(definition, lane, exposed, rules).map(Arc::new)
-    });
-    let offer = Offer { tools: named.collect(), ..Offer::default() };
-    for collision in engine.catalog().publish(lane, offer) {
-        tracing::warn!(tool = collision, "another tool has this name already; this one is left out");
-    }
 }
 
 fn definition(name: &str, tool: &Command) -> Definition {
@@ -134,7 +168,7 @@ fn program(base_dir: &Path, name: &str) -> OsString {
 }
 
 /// How to reach and run one configured server.
-pub fn server_settings(loaded: &Loaded, name: &str, server: &Server, known: &[UpstreamRow]) -> UpstreamSettings {
+fn server_settings(loaded: &Loaded, name: &str, server: &Server, last_known: Option<Snapshot>) -> UpstreamSettings {
     let config = &loaded.config;
     let transport = match (&server.command, &server.url) {
         (Some(command), _) => {
@@ -158,7 +192,6 @@ pub fn server_settings(loaded: &Loaded, name: &str, server: &Server, known: &[Up
             initial_delay: settings::duration(server.restart.initial_interval),
             max_delay: settings::duration(server.restart.max_interval),
             healthy_after: settings::duration(server.restart.reset_after),
-            ..RestartSettings::default()
         },
         limits: LegLimits {
             handshake_timeout: settings::duration(server.start_timeout),
@@ -168,21 +201,7 @@ pub fn server_settings(loaded: &Loaded, name: &str, server: &Server, known: &[Up
             log_lines_per_second: config.limits.child_log_rate,
             ..LegLimits::default()
         },
-        last_known: known.iter().find(|row| row.name == name).and_then(|row| crate::worker::publish::last_known(&row.snapshot)),
+        last_known,
         ..UpstreamSettings::new(name, transport)
     }
-}
-
-/// The exposed name of a server's tool.
-pub fn exposed_name(prefix: Option<&str>, server: &str, tool: &str, unchanged: bool) -> String {
-    let naming = match (unchanged, prefix) {
-        (true, _) => Naming::Unchanged,
-        (false, prefix) => Naming::Prefixed(prefix.unwrap_or(server)),
-    };
-    names::exposed(naming, tool).into_owned()
-}
-
-/// The rules of one tool of a server.
-pub fn server_rules(loaded: &Loaded, server: &str, tool: &str, exposed: &str) -> Rules {
-    settings::rules(&loaded.config.server_policy(server, tool), namespaces(loaded, exposed))
 }

@@ -1,5 +1,6 @@
 //! `wrap`: a durable stdio server in front of one server, for one client.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::assembly::{Assembly, Shape};
@@ -20,7 +21,7 @@ const LINGER_LOOK: Duration = Duration::from_millis(50);
 
 /// Serves the client on stdin and stdout until it leaves, then lingers for what still runs.
 pub async fn wrap(options: WrapOptions) -> Result<(), Failure> {
-    let loaded = options.loaded;
+    let loaded = Arc::new(options.loaded);
     let stop = signals::follow().map_err(|error| Failure::new(format!("signals cannot be followed: {error}")))?;
     let roles = Roles { mcp: true, worker: true, scheduler: true };
     let assembly = Assembly::start(&loaded, Shape { roles, demo: false, wrap: true }).await?;
