@@ -5,6 +5,7 @@ pub mod command;
 pub mod demo;
 pub mod executor;
 pub mod publish;
+pub mod reconcile;
 pub mod rules;
 mod splice;
 pub mod upstream;
