@@ -219,6 +219,10 @@ impl Engine {
                 }
             }
         }
+        if head.state == State::Unknown {
+            // Nobody has to follow.
+            let _ = self.unknown.send(head.id());
+        }
         if head.state == State::Cancelled {
             self.running.cancel(head.id());
         }

@@ -4,9 +4,12 @@
 pub mod command;
 pub mod demo;
 pub mod executor;
+pub mod publish;
+pub mod reconcile;
 pub mod rules;
 mod splice;
 pub mod upstream;
+pub mod upstream_executor;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
