@@ -4,3 +4,4 @@
 mod clients_direct;
 mod kit_direct;
 mod support;
+mod tidy;
