@@ -17,6 +17,7 @@ use crate::worker::command::{CommandTool, Definition, Limits as CommandLimits};
 use crate::worker::demo::Demo;
 use crate::worker::executor::Executor;
 use crate::worker::publish::{self, ExposedName, Publisher};
+use crate::worker::reconcile;
 use crate::worker::upstream::{
     HttpSettings, LegLimits, RestartSettings, Secret, Snapshot, StdioSettings, Transport, Upstream, UpstreamSettings,
 };
@@ -49,6 +50,21 @@ pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, demo: bool, wrap:
         runnable.servers.push(upstream);
     }
     Ok(runnable)
+}
+
+/// The rules for asking what became of lost calls. An unreadable rule is a mistake of the operator's.
+pub fn reconcile_rules(loaded: &Loaded) -> Result<reconcile::Rules, Failure> {
+    let mut rules = reconcile::Rules::new();
+    for (name, server) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
+        for tool in server.tools.keys() {
+            let policy = loaded.config.server_policy(name, tool);
+            let Some(configured) = settings::rules(&policy, None).reconcile else { continue };
+            let rule = reconcile::Rule::parse(&configured)
+                .map_err(|error| Failure::usage(format!("servers.{name}.tools.{tool}.reconcile: {error}")))?;
+            rules.insert((name.clone(), tool.clone()), rule);
+        }
+    }
+    Ok(rules)
 }
 
 fn publisher(engine: &Arc<Engine>, loaded: &Arc<Loaded>, wrap: bool) -> Arc<Publisher> {
@@ -192,6 +208,7 @@ fn server_settings(loaded: &Loaded, name: &str, server: &Server, last_known: Opt
             initial_delay: settings::duration(server.restart.initial_interval),
             max_delay: settings::duration(server.restart.max_interval),
             healthy_after: settings::duration(server.restart.reset_after),
+            ..RestartSettings::default()
         },
         limits: LegLimits {
             handshake_timeout: settings::duration(server.start_timeout),

@@ -57,7 +57,7 @@ impl Publisher {
 
     /// Offers tools of our own: commands, demo tools.
     pub fn offer_own(&self, upstream: &str, definitions: &[Box<RawValue>]) {
-        self.publish(upstream, definitions.iter().map(|raw| &**raw), Offer::default());
+        self.publish(upstream, definitions.iter().map(|raw| &**raw), Offer { known: true, ..Offer::default() });
         self.tell(upstream);
     }
 
@@ -144,6 +144,7 @@ impl Follower {
         }
         let facts = snapshot.facts.as_ref();
         let offer = Offer {
+            known: snapshot.facts.is_some() || !snapshot.tools.is_empty() || problem.is_some(),
             instructions: facts.and_then(|facts| facts.instructions.clone()),
             server_info: facts.and_then(|facts| facts.server_info.clone()).map(Arc::from),
             problem: problem.clone(),
