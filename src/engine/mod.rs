@@ -18,7 +18,7 @@ mod tests;
 
 use std::sync::{Arc, OnceLock};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -31,6 +31,9 @@ use clock::Clock;
 use running::{Running, Work};
 use slots::Slots;
 use waiters::Waiters;
+
+/// Executions that became `unknown` and are not yet looked at by a follower.
+const UNKNOWN_QUEUE: usize = 1_024;
 
 /// How the engine works. Durations in milliseconds.
 #[derive(Clone, Debug)]
@@ -110,6 +113,7 @@ pub struct Engine {
     running: Running,
     known_keys: submit::KnownKeys,
     local: OnceLock<Arc<dyn LocalWorker>>,
+    unknown: broadcast::Sender<ExecutionId>,
     work_available: Notify,
     scheduler_due: Notify,
     stop: CancellationToken,
@@ -134,6 +138,7 @@ impl Engine {
             running: Running::default(),
             known_keys: submit::KnownKeys::new(settings.known_keys_max),
             local: OnceLock::new(),
+            unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             work_available: Notify::new(),
             scheduler_due: Notify::new(),
             stop: CancellationToken::new(),
@@ -180,6 +185,11 @@ impl Engine {
     /// This process.
     pub fn process(&self) -> ProcessId {
         self.process
+    }
+
+    /// Follows executions that this process found `unknown`. A follower that lags reads the store.
+    pub fn unknown(&self) -> broadcast::Receiver<ExecutionId> {
+        self.unknown.subscribe()
     }
 
     /// Ends when the engine stops.

@@ -134,6 +134,11 @@ impl Engine {
         self.finish(lease, applied)
     }
 
+    /// How much runs in this process right now.
+    pub fn running_count(&self) -> usize {
+        self.running.entries().len()
+    }
+
     /// Forgets work that was told to stop: its end is decided already, or its lease is somebody else's.
     pub fn abandon(&self, lease: LeaseRef) {
         self.running.remove(lease);
@@ -213,6 +218,10 @@ impl Engine {
                     self.settle(head.clone(), payload).await?;
                 }
             }
+        }
+        if head.state == State::Unknown {
+            // Nobody has to follow.
+            let _ = self.unknown.send(head.id());
         }
         if head.state == State::Cancelled {
             self.running.cancel(head.id());

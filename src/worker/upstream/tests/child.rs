@@ -180,3 +180,17 @@ async fn a_server_that_keeps_failing_is_started_at_growing_intervals() {
     assert_eq!(starts, 5, "after 1, 2, 4 and 8 ms");
     soon(upstream.shutdown()).await;
 }
+
+#[tokio::test]
+async fn a_waiting_call_cuts_the_back_off_short() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("if [ ! -e \"$LEDGER\" ]; then echo x >\"$LEDGER\"; exit 1; fi\n{SERVER}");
+    let mut settings = settings(script(&text, &dir.path().join("ledger")));
+    settings.restart.initial_delay = Duration::from_secs(3_600);
+    settings.restart.max_delay = Duration::from_secs(3_600);
+    settings.restart.max_delay_wanted = Duration::from_millis(1);
+    let upstream = Upstream::start(settings);
+    down(&upstream).await;
+    result(run(&upstream, call("echo", "{}")).await);
+    soon(upstream.shutdown()).await;
+}
