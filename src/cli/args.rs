@@ -12,6 +12,7 @@ use crate::config::{Loaded, Overrides};
 use crate::engine::Roles;
 use crate::model::execution::State;
 use crate::model::principal::Scope;
+use crate::serve::ServeOptions;
 
 /// A durable execution layer in front of unmodified MCP servers.
 #[derive(Debug, Parser)]
@@ -89,16 +90,6 @@ enum Role {
     Scheduler,
 }
 
-/// What `serve` runs with.
-pub struct ServeOptions {
-    /// The checked configuration.
-    pub loaded: Loaded,
-    /// What this process does.
-    pub roles: Roles,
-    /// Whether the demo tools are offered.
-    pub demo: bool,
-}
-
 impl ServeArgs {
     /// Reads the configuration.
     pub fn options(self) -> Result<ServeOptions, Failure> {
@@ -115,80 +106,22 @@ impl ServeArgs {
 #[derive(Debug, Args)]
 pub struct WrapArgs {
     #[command(flatten)]
-    configuration: ConfigFlags,
-    /// Name of the store of this server; without it one is made from the command.
-    #[arg(long)]
-    name: Option<String>,
-    /// Argument of the tools that carries the idempotency key.
-    #[arg(long, value_name = "ARGUMENT")]
-    key_argument: Option<String>,
+    pub configuration: ConfigFlags,
+    /// Name of this server and of its store; without it one is made from the command.
+    #[arg(long, value_parser = store_name)]
+    pub name: Option<String>,
+    /// An argument of a tool that carries the idempotency key; repeatable.
+    #[arg(long, value_name = "TOOL=ARGUMENT", value_parser = pair)]
+    pub key_argument: Vec<(String, String)>,
     /// An MCP server over HTTP.
     #[arg(long, value_name = "URL", conflicts_with = "command")]
-    url: Option<String>,
-    /// A header for that server.
-    #[arg(long, value_name = "NAME: VALUE", requires = "url")]
-    header: Vec<String>,
+    pub url: Option<String>,
+    /// A header for that server, as 'Name: value'; repeatable.
+    #[arg(long, value_name = "HEADER", requires = "url")]
+    pub header: Vec<String>,
     /// An MCP server over stdio: its command and arguments.
     #[arg(last = true, value_name = "CMD", required_unless_present = "url")]
-    command: Vec<OsString>,
-}
-
-/// What `wrap` runs with.
-pub struct WrapOptions {
-    /// The checked configuration.
-    pub loaded: Loaded,
-    /// The store's name, if the user gave one.
-    pub name: Option<String>,
-    /// An argument that carries the key.
-    pub key_argument: Option<String>,
-    /// What is wrapped.
-    pub target: WrapTarget,
-}
-
-/// What `wrap` stands in front of.
-pub enum WrapTarget {
-    /// A program and its arguments.
-    Command(Vec<OsString>),
-    /// A server over HTTP, with headers that may be secret.
-    Url {
-        /// Its address.
-        url: String,
-        /// Names and values.
-        headers: Vec<(String, String)>,
-    },
-}
-
-impl WrapArgs {
-    /// Reads the configuration.
-    pub fn options(self) -> Result<WrapOptions, Failure> {
-        if let Some(name) = self.name.as_deref().filter(|name| !is_store_name(name)) {
-            let error = format!("`{name}` can not be the name of a store");
-            return Err(Failure::usage(error).next("use 1 to 64 of A-Z, a-z, 0-9, `-`, `_` and `.`, not `.` first"));
-        }
-        let target = match self.url {
-            Some(url) => {
-                WrapTarget::Url { url, headers: self.header.iter().map(|h| header(h)).collect::<Result<_, _>>()? }
-            }
-            None => WrapTarget::Command(self.command),
-        };
-        let loaded = self.configuration.load(|_| {})?;
-        Ok(WrapOptions { loaded, name: self.name, key_argument: self.key_argument, target })
-    }
-}
-
-/// True for a name that is a file's name and nothing more.
-pub fn is_store_name(name: &str) -> bool {
-    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    (1..=64).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(good)
-}
-
-fn header(text: &str) -> Result<(String, String), Failure> {
-    let split = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
-    match split.filter(|(name, _)| !name.is_empty()) {
-        Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
-        // The text may be a secret; it is not repeated.
-        None => Err(Failure::usage("a --header has no colon").next("write it as 'Name: value'")),
-    }
+    pub command: Vec<OsString>,
 }
 
 /// Which server to ask.
@@ -403,6 +336,18 @@ fn environment() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
+}
+
+/// A name that is a file's name and nothing more, and the name of a server.
+fn store_name(text: &str) -> Result<String, String> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let fits = (1..=64).contains(&text.len()) && text.bytes().all(good);
+    fits.then(|| text.to_owned()).ok_or_else(|| "use 1 to 64 of A-Z, a-z, 0-9, `-` and `_`".to_owned())
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let split = text.split_once('=').filter(|(tool, argument)| !tool.is_empty() && !argument.is_empty());
+    split.map(|(tool, argument)| (tool.to_owned(), argument.to_owned())).ok_or_else(|| "write TOOL=ARGUMENT".to_owned())
 }
 
 fn duration(text: &str) -> Result<Millis, String> {

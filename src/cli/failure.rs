@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::http::token;
+use crate::serve;
 use crate::store;
 
 /// The exit codes (docs: exit codes).
@@ -91,5 +92,11 @@ impl From<token::Error> for Failure {
             token::Error::Store(error) => error.into(),
             error => Failure::usage(error.to_string()),
         }
+    }
+}
+
+impl From<serve::Failure> for Failure {
+    fn from(failure: serve::Failure) -> Failure {
+        Failure { exit: failure.exit, error: failure.line, next: None }
     }
 }

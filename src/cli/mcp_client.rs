@@ -80,7 +80,7 @@ pub async fn call(client: &Client, call: &ToolCall) -> Result<Answer, Failure> {
         .next("repeat the call; it is not run a second time while the first one goes on or is stored"))
 }
 
-fn body(call: &ToolCall) -> String {
+pub(super) fn body(call: &ToolCall) -> String {
     let mut meta = json!({
         "io.modelcontextprotocol/protocolVersion": REVISION,
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -110,14 +110,14 @@ fn answer(text: &str) -> Result<Option<Answer>, Failure> {
 
 /// Server-sent events: only their data matters here.
 #[derive(Default)]
-struct Events {
+pub(super) struct Events {
     rest: Vec<u8>,
     data: Option<String>,
 }
 
 impl Events {
     /// Takes a chunk; returns the data of the events it completes.
-    fn feed(&mut self, chunk: &[u8]) -> Result<Vec<String>, Failure> {
+    pub(super) fn feed(&mut self, chunk: &[u8]) -> Result<Vec<String>, Failure> {
         self.rest.extend_from_slice(chunk);
         let mut complete = Vec::new();
         let mut start = 0;
@@ -150,18 +150,4 @@ impl Events {
 fn foreign() -> Failure {
     Failure::new(Exit::Failure, "the server's answer is not that of an MCP server")
         .next("check the address given with --url")
-}
-
-#[cfg(test)]
-pub(super) mod seam {
-    //! What tests of the command line look at.
-
-    pub fn events(chunks: &[&[u8]]) -> Vec<String> {
-        let mut events = super::Events::default();
-        chunks.iter().flat_map(|chunk| events.feed(chunk).unwrap()).collect()
-    }
-
-    pub fn body(call: &super::ToolCall) -> String {
-        super::body(call)
-    }
 }

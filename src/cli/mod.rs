@@ -8,47 +8,29 @@ pub mod client;
 pub mod config;
 pub mod executions;
 pub mod failure;
+pub mod log;
 pub mod mcp_client;
 pub mod output;
 pub mod source;
 pub mod stores;
 pub mod token;
+pub mod wrap;
 
 #[cfg(test)]
 mod tests;
 
-use std::ffi::OsString;
-use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::worker::upstream::guard;
-use args::{Cli, Command, ServeOptions, WrapOptions};
+use crate::serve;
+use args::{Cli, Command};
 use failure::{Exit, Failure};
 use output::Output;
 
-/// A program that runs until it is told to stop.
-pub type Running = Pin<Box<dyn Future<Output = Result<(), Failure>> + Send>>;
-
-/// The programs that are wired elsewhere.
-#[derive(Clone, Copy)]
-pub struct Programs {
-    /// `durable-mcp serve`.
-    pub serve: fn(ServeOptions) -> Running,
-    /// `durable-mcp wrap`.
-    pub wrap: fn(WrapOptions) -> Running,
-}
-
 /// The whole process: reads the command line, runs it, and says how it ended.
-pub fn main(programs: Programs) -> ExitCode {
-    let argv: Vec<OsString> = std::env::args_os().collect();
-    // Before any thread starts, and without our own flags: what follows belongs to somebody else's command.
-    if argv.get(1).is_some_and(|word| word == guard::SUBCOMMAND) {
-        let code = guard::guard_main(argv.into_iter().skip(2).collect());
-        return ExitCode::from(code.clamp(0, 255) as u8);
-    }
-    let cli = match Cli::try_parse_from(argv) {
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are data, and no failure.
@@ -62,7 +44,7 @@ pub fn main(programs: Programs) -> ExitCode {
     };
     let ended = match runtime {
         Ok(runtime) => {
-            let ended = runtime.block_on(run(cli, programs));
+            let ended = runtime.block_on(run(cli));
             // A read of stdin or of a file that hangs must not hold the process.
             runtime.shutdown_background();
             ended
@@ -78,14 +60,24 @@ pub fn main(programs: Programs) -> ExitCode {
     }
 }
 
-async fn run(cli: Cli, programs: Programs) -> Result<Exit, Failure> {
+async fn run(cli: Cli) -> Result<Exit, Failure> {
     // The programs have their own way to stop.
     let long = cli.is_long();
     let out = Output::of_process();
     let command = async {
         match cli.command {
-            Command::Serve(args) => (programs.serve)(args.options()?).await.map(|()| Exit::Ok),
-            Command::Wrap(args) => (programs.wrap)(args.options()?).await.map(|()| Exit::Ok),
+            Command::Serve(args) => {
+                let options = args.options()?;
+                log::write(&options.loaded.config.log)?;
+                serve::serve(options).await?;
+                Ok(Exit::Ok)
+            }
+            Command::Wrap(args) => {
+                let options = wrap::options(args)?;
+                log::write(&options.loaded.config.log)?;
+                serve::wrap(options).await?;
+                Ok(Exit::Ok)
+            }
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
             Command::Token(args) => token::run(args, out).await,

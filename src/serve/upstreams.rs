@@ -192,6 +192,7 @@ fn server_settings(loaded: &Loaded, name: &str, server: &Server, last_known: Opt
             initial_delay: settings::duration(server.restart.initial_interval),
             max_delay: settings::duration(server.restart.max_interval),
             healthy_after: settings::duration(server.restart.reset_after),
+            ..RestartSettings::default()
         },
         limits: LegLimits {
             handshake_timeout: settings::duration(server.start_timeout),
