@@ -1,12 +1,14 @@
-//! Executions and events as people and programs see them: one JSON shape for the CLI and the HTTP API. Shows no payload
-//! and decides nothing about who may see what.
+//! Executions, events and results as people and programs see them: one JSON shape for the CLI and the HTTP API. Decides
+//! nothing about who may see what.
 
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::model::event::{Event, EventRecord};
-use crate::model::execution::{ErrorInfo, Head, State};
+use crate::model::execution::{Effect, ErrorInfo, Head, ResultSource, State};
+use crate::store::{Payload, PayloadKind};
 
 #[cfg(test)]
 mod tests;
@@ -67,9 +69,9 @@ pub struct ExecutionView<'a> {
     /// Why there is no result, or why the last attempt was lost.
     pub error: Option<&'a ErrorInfo>,
     /// Whether a cancelled call may have had its effect.
-    pub effect: Option<crate::model::execution::Effect>,
+    pub effect: Option<Effect>,
     /// Where the result came from.
-    pub source: Option<crate::model::execution::ResultSource>,
+    pub source: Option<ResultSource>,
     /// The result's `isError`; absent without a result.
     pub is_error: Option<bool>,
     /// The execution this one was ordered to repeat.
@@ -158,5 +160,50 @@ impl EventView {
             _ => None,
         };
         Self { seq: record.seq, kind: record.event.name(), at: Time(record.at_ms), run_at, members }
+    }
+}
+
+/// What became of an execution, with the exact text that its tool gave.
+#[derive(Serialize)]
+pub struct ResultView<'a> {
+    /// The id.
+    pub id: String,
+    /// Where it stands.
+    pub state: &'static str,
+    /// The result's `isError`; absent without a result.
+    pub is_error: Option<bool>,
+    /// The tool's whole result, byte for byte.
+    pub result: Option<&'a RawValue>,
+    /// The upstream's whole JSON-RPC error, byte for byte.
+    pub rpc_error: Option<&'a RawValue>,
+    /// Why there is no result.
+    pub error: Option<&'a ErrorInfo>,
+    /// True when there was a result and retention took it.
+    pub deleted: bool,
+}
+
+impl<'a> ResultView<'a> {
+    /// The view of a row with its payload. Errors: what is stored is no JSON.
+    pub fn of(head: &'a Head, payload: Option<&'a Payload>) -> serde_json::Result<Self> {
+        let raw: Option<&RawValue> = payload.map(|text| serde_json::from_str(text)).transpose()?;
+        let completed = head.state == State::Completed;
+        Ok(Self {
+            id: head.id().to_string(),
+            state: head.state.as_str(),
+            is_error: completed.then_some(head.is_error),
+            result: raw.filter(|_| completed),
+            rpc_error: raw.filter(|_| !completed),
+            error: head.error.as_ref(),
+            deleted: completed && raw.is_none(),
+        })
+    }
+
+    /// Which payload tells what became of an execution in this state.
+    pub fn payload_kind(state: State) -> Option<PayloadKind> {
+        match state {
+            State::Completed => Some(PayloadKind::Result),
+            State::Failed => Some(PayloadKind::Error),
+            _ => None,
+        }
     }
 }

@@ -10,15 +10,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::auth::Access;
 use super::refusal::{Refusal, json};
-use crate::engine::view::{EventView, ExecutionView};
-use crate::model::execution::{ErrorInfo, Head, State as Stage};
+use crate::engine::view::{EventView, ExecutionView, ResultView};
+use crate::model::execution::{Head, State as Stage};
 use crate::model::id::ExecutionId;
 use crate::model::principal::Scope;
-use crate::store::{ListQuery, Payload, PayloadKind, Store};
+use crate::store::{ListQuery, Store};
 
 #[cfg(test)]
 mod tests;
@@ -131,51 +130,6 @@ async fn events(
     let records = store.events(head.id(), after, limit).await.map_err(|error| Refusal::store(&error))?;
     let next_after = records.last().filter(|_| records.len() >= limit).map(|record| record.seq);
     Ok(json(StatusCode::OK, &EventPage { events: records.iter().map(EventView::of).collect(), next_after }))
-}
-
-/// What became of an execution, with the exact text that its tool gave.
-#[derive(Serialize)]
-pub struct ResultView<'a> {
-    /// The id.
-    pub id: String,
-    /// Where it stands.
-    pub state: &'static str,
-    /// The result's `isError`; absent without a result.
-    pub is_error: Option<bool>,
-    /// The tool's whole result, byte for byte.
-    pub result: Option<&'a RawValue>,
-    /// The upstream's whole JSON-RPC error, byte for byte.
-    pub rpc_error: Option<&'a RawValue>,
-    /// Why there is no result.
-    pub error: Option<&'a ErrorInfo>,
-    /// True when there was a result and retention took it.
-    pub deleted: bool,
-}
-
-impl<'a> ResultView<'a> {
-    /// The view of a row with its payload. Errors: what is stored is no JSON.
-    pub fn of(head: &'a Head, payload: Option<&'a Payload>) -> serde_json::Result<Self> {
-        let raw: Option<&RawValue> = payload.map(|text| serde_json::from_str(text)).transpose()?;
-        let completed = head.state == Stage::Completed;
-        Ok(Self {
-            id: head.id().to_string(),
-            state: head.state.as_str(),
-            is_error: completed.then_some(head.is_error),
-            result: raw.filter(|_| completed),
-            rpc_error: raw.filter(|_| !completed),
-            error: head.error.as_ref(),
-            deleted: completed && raw.is_none(),
-        })
-    }
-
-    /// Which payload tells what became of an execution in this state.
-    pub fn payload_kind(state: Stage) -> Option<PayloadKind> {
-        match state {
-            Stage::Completed => Some(PayloadKind::Result),
-            Stage::Failed => Some(PayloadKind::Error),
-            _ => None,
-        }
-    }
 }
 
 async fn result(State(store): Source, Extension(access): Caller, Path(id): Path<String>, query: RawQuery) -> Answer {

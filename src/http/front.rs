@@ -31,7 +31,7 @@ pub struct Front {
     pub router: Router,
     /// The path of the MCP endpoint; what lies at and below it needs the scope `call`.
     pub mcp_path: String,
-    /// The largest body of a request.
+    /// The largest body of a request elsewhere.
     pub body_bytes_max: usize,
 }
 
@@ -61,7 +61,9 @@ impl Front {
         B::Error: Into<axum::BoxError>,
     {
         self.guard.check(request.uri(), request.headers(), Some(connection.local.ip()))?;
-        if request.body().size_hint().lower() > self.body_bytes_max as u64 {
+        let is_mcp = self.is_mcp(request.uri().path());
+        // The MCP face has its own limit, and answers in its own words.
+        if !is_mcp && request.body().size_hint().lower() > self.body_bytes_max as u64 {
             return Err(Refusal::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "body_too_large",
@@ -74,25 +76,17 @@ impl Front {
         let path = head.uri.path();
         if !is_open(path) {
             let access = self.auth.identify(&head.headers, Some(connection.peer.ip())).await?;
-            if self.is_mcp(path) {
+            if is_mcp {
                 access.require(Scope::Call)?;
             }
-            head.extensions.insert(self.caller(&access, head.uri.path()));
+            head.extensions.insert(caller(&access, is_mcp));
             head.extensions.insert(access);
         }
-        let request = Request::from_parts(head, Body::new(Limited::new(body, self.body_bytes_max)));
+        let body = if is_mcp { Body::new(body) } else { Body::new(Limited::new(body, self.body_bytes_max)) };
+        let request = Request::from_parts(head, body);
         // A router is always ready; a clone is two reference counts.
         let Ok(response) = self.router.clone().call(request).await;
         Ok(response)
-    }
-
-    /// Without authentication every MCP caller is the same one, whoever else it could prove to be: its keys and
-    /// executions must not depend on whether a token was at hand.
-    fn caller(&self, access: &Access, path: &str) -> Principal {
-        match access.proof {
-            Proof::LocalToken if self.is_mcp(path) => Principal::anonymous(),
-            _ => access.principal.clone(),
-        }
     }
 
     fn is_mcp(&self, path: &str) -> bool {
@@ -103,4 +97,13 @@ impl Front {
 /// Probes come from supervisors that have no credential.
 fn is_open(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
+}
+
+/// Without authentication every MCP caller is the same one, whoever else it could prove to be: its keys and executions
+/// must not depend on whether a token was at hand.
+fn caller(access: &Access, is_mcp: bool) -> Principal {
+    match access.proof {
+        Proof::LocalToken if is_mcp => Principal::anonymous(),
+        _ => access.principal.clone(),
+    }
 }
