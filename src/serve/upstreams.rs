@@ -39,10 +39,12 @@ pub struct Runnable {
 pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, demo: bool, wrap: bool) -> Result<Runnable, Failure> {
     let publisher = publisher(engine, loaded, wrap);
     let mut runnable = offer_own_tools(engine, loaded, &publisher, demo)?;
-    let mut known = publish::last_known(&**engine.store()).await.map_err(|error| Failure::new(error.to_string()))?;
+    let known = engine.store().upstreams().await.map_err(|error| Failure::new(error.to_string()))?;
     for (name, server) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
         engine.slots().open(name, settings::limits(loaded.config.server_queue(name)));
-        let upstream = Upstream::start(server_settings(loaded, name, server, known.remove(name)));
+        let row = known.iter().find(|row| row.name == *name);
+        let last_known = row.and_then(|row| publish::last_known(&row.snapshot));
+        let upstream = Upstream::start(server_settings(loaded, name, server, last_known));
         publisher.follow(upstream.clone());
         let reach = if server.command.is_some() { Reach::Child } else { Reach::Connection };
         let executor = UpstreamExecutor::new(upstream.clone(), reach, key_arguments(server));
