@@ -16,6 +16,7 @@ use crate::http::health::{Readiness, Startup};
 use crate::mcp::face::Face;
 use crate::store::{self, SqliteSettings, Store};
 use crate::worker::Worker;
+use crate::worker::reconcile::{self, Reconciler};
 use crate::worker::upstream::{Status, Upstream};
 
 /// How a process is put together.
@@ -55,10 +56,13 @@ impl Assembly {
         if shape.roles.scheduler {
             engine.settle_due().await.map_err(unusable)?;
         }
+        let rules = upstreams::reconcile_rules(loaded)?;
+        let reconciler = Reconciler::new(engine.clone(), executors.clone(), rules, reconcile::Settings::default());
         let worker = Worker::new(engine.clone(), executors);
         engine.start_loops(shape.roles.scheduler);
         if shape.roles.worker {
             worker.start();
+            reconciler.start();
         }
         for server in &servers {
             readiness.set(server.name(), Startup::Starting);

@@ -17,6 +17,7 @@ use crate::worker::command::{CommandTool, Definition, Limits as CommandLimits};
 use crate::worker::demo::Demo;
 use crate::worker::executor::Executor;
 use crate::worker::publish::{self, ExposedName, Publisher};
+use crate::worker::reconcile;
 use crate::worker::upstream::{
     HttpSettings, LegLimits, RestartSettings, Secret, Snapshot, StdioSettings, Transport, Upstream, UpstreamSettings,
 };
@@ -38,10 +39,12 @@ pub struct Runnable {
 pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, demo: bool, wrap: bool) -> Result<Runnable, Failure> {
     let publisher = publisher(engine, loaded, wrap);
     let mut runnable = offer_own_tools(engine, loaded, &publisher, demo)?;
-    let mut known = publish::last_known(&**engine.store()).await.map_err(|error| Failure::new(error.to_string()))?;
+    let known = engine.store().upstreams().await.map_err(|error| Failure::new(error.to_string()))?;
     for (name, server) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
         engine.slots().open(name, settings::limits(loaded.config.server_queue(name)));
-        let upstream = Upstream::start(server_settings(loaded, name, server, known.remove(name)));
+        let row = known.iter().find(|row| row.name == *name);
+        let last_known = row.and_then(|row| publish::last_known(&row.snapshot));
+        let upstream = Upstream::start(server_settings(loaded, name, server, last_known));
         publisher.follow(upstream.clone());
         let reach = if server.command.is_some() { Reach::Child } else { Reach::Connection };
         let executor = UpstreamExecutor::new(upstream.clone(), reach, key_arguments(server));
@@ -49,6 +52,21 @@ pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, demo: bool, wrap:
         runnable.servers.push(upstream);
     }
     Ok(runnable)
+}
+
+/// The rules for asking what became of lost calls. An unreadable rule is a mistake of the operator's.
+pub fn reconcile_rules(loaded: &Loaded) -> Result<reconcile::Rules, Failure> {
+    let mut rules = reconcile::Rules::new();
+    for (name, server) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
+        for tool in server.tools.keys() {
+            let policy = loaded.config.server_policy(name, tool);
+            let Some(configured) = settings::rules(&policy, None).reconcile else { continue };
+            let rule = reconcile::Rule::parse(&configured)
+                .map_err(|error| Failure::usage(format!("servers.{name}.tools.{tool}.reconcile: {error}")))?;
+            rules.insert((name.clone(), tool.clone()), rule);
+        }
+    }
+    Ok(rules)
 }
 
 fn publisher(engine: &Arc<Engine>, loaded: &Arc<Loaded>, wrap: bool) -> Arc<Publisher> {

@@ -1,7 +1,7 @@
 //! What the upstreams offer, brought to the catalog: at start as it was last known, then as each server lists it. Keeps
 //! the last known picture in the store. Names no tool and reads no configuration: both come in as functions.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use super::rules::{Rules, name_of, offered};
 use super::upstream::{Revision, ServerFacts, Snapshot, Status, Tool, Upstream};
 use crate::engine::Engine;
 use crate::engine::catalog::Offer;
-use crate::store::{self, Store, UpstreamRow};
+use crate::store::UpstreamRow;
 
 /// The operator's rules for a tool, by upstream and the tool's own name.
 pub type RulesOf = Arc<dyn Fn(&str, &str) -> Rules + Send + Sync>;
@@ -32,14 +32,18 @@ struct Stored {
     capabilities: Option<Box<RawValue>>,
 }
 
-/// The last known pictures by upstream, for `UpstreamSettings::last_known`. An unreadable one is left out: it costs a
-/// slow start, nothing else.
-///
-/// # Errors
-/// When the store cannot be read.
-pub async fn last_known(store: &dyn Store) -> store::Result<HashMap<String, Snapshot>> {
-    let rows = store.upstreams().await?;
-    Ok(rows.into_iter().filter_map(|row| Some((row.name, read(&row.snapshot)?))).collect())
+/// A stored picture, for `UpstreamSettings::last_known`; `None` when it cannot be read, which costs a slow start and
+/// nothing else.
+pub fn last_known(snapshot: &str) -> Option<Snapshot> {
+    let stored: Stored = serde_json::from_str(snapshot).ok()?;
+    let facts = stored.revision.as_deref().and_then(Revision::parse).map(|revision| ServerFacts {
+        revision,
+        server_info: stored.server_info,
+        capabilities: stored.capabilities,
+        instructions: stored.instructions,
+    });
+    let tools = stored.tools.into_iter().filter_map(|raw| Some(Tool { name: name_of(&raw)?, raw }));
+    Some(Snapshot { generation: 0, facts, tools: tools.collect() })
 }
 
 /// Brings offers to the catalog of an engine.
@@ -57,7 +61,7 @@ impl Publisher {
 
     /// Offers tools of our own: commands, demo tools.
     pub fn offer_own(&self, upstream: &str, definitions: &[Box<RawValue>]) {
-        self.publish(upstream, definitions.iter().map(|raw| &**raw), Offer::default());
+        self.publish(upstream, definitions.iter().map(|raw| &**raw), Offer { known: true, ..Offer::default() });
         self.tell(upstream);
     }
 
@@ -144,6 +148,7 @@ impl Follower {
         }
         let facts = snapshot.facts.as_ref();
         let offer = Offer {
+            known: snapshot.facts.is_some() || !snapshot.tools.is_empty() || problem.is_some(),
             instructions: facts.and_then(|facts| facts.instructions.clone()),
             server_info: facts.and_then(|facts| facts.server_info.clone()).map(Arc::from),
             problem: problem.clone(),
@@ -186,16 +191,4 @@ fn write(snapshot: &Snapshot) -> String {
     };
     // Strings and raw JSON always serialise.
     serde_json::to_string(&stored).expect("a picture of tools is always JSON")
-}
-
-fn read(text: &str) -> Option<Snapshot> {
-    let stored: Stored = serde_json::from_str(text).ok()?;
-    let facts = stored.revision.as_deref().and_then(Revision::parse).map(|revision| ServerFacts {
-        revision,
-        server_info: stored.server_info,
-        capabilities: stored.capabilities,
-        instructions: stored.instructions,
-    });
-    let tools = stored.tools.into_iter().filter_map(|raw| Some(Tool { name: name_of(&raw)?, raw }));
-    Some(Snapshot { generation: 0, facts, tools: tools.collect() })
 }
