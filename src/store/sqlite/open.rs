@@ -142,7 +142,7 @@ fn name_file(path: &Path, error: Error) -> Error {
     }
 }
 
-fn in_the_way(path: &Path, error: &io::Error) -> Error {
+pub(super) fn in_the_way(path: &Path, error: &io::Error) -> Error {
     let text = match error.kind() {
         io::ErrorKind::PermissionDenied => format!("{}: permission denied", path.display()),
         _ => format!("{}: {error}", path.display()),

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -14,6 +13,7 @@ use super::heads::Heads;
 use super::liveness::Liveness;
 use super::marks::{self, QueuedMark};
 use super::policies::{Policies, StoredPolicies};
+use super::queue::{Empty, Outlet};
 use super::settings::SqliteSettings;
 use super::tx::Tx;
 use super::watch::Watch;
@@ -124,7 +124,7 @@ impl Writer {
     }
 
     /// Works until the store is closed or dropped.
-    pub(super) fn run(mut self, queue: &Receiver<Job>) {
+    pub(super) fn run(mut self, queue: &Outlet) {
         busy::set_limit(Duration::from_millis(self.shared.settings.busy_timeout_ms));
         loop {
             let gathered = self.gather(queue);
@@ -142,27 +142,21 @@ impl Writer {
     }
 
     /// Waits for the first job, then takes what else has queued up.
-    fn gather(&mut self, queue: &Receiver<Job>) -> Gathered {
-        let mut next = match self.patience() {
-            Some(patience) => queue.recv_timeout(patience),
-            None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
+    fn gather(&mut self, queue: &Outlet) -> Gathered {
+        let mut next = queue.wait(self.patience());
         loop {
             match next {
                 Ok(Job::Write(command)) => self.batch.push_command(command),
                 Ok(Job::Mark(mark)) => self.batch.push_mark(mark),
                 Ok(Job::Look) => {}
                 Ok(Job::Close(done)) => return Gathered::Closing(Some(done)),
-                Err(RecvTimeoutError::Timeout) => return Gathered::All,
-                Err(RecvTimeoutError::Disconnected) => return Gathered::Closing(None),
+                Err(Empty::Now) => return Gathered::All,
+                Err(Empty::ForEver) => return Gathered::Closing(None),
             }
             if self.batch.commands >= self.shared.settings.batch_max {
                 return Gathered::All;
             }
-            next = queue.try_recv().map_err(|error| match error {
-                TryRecvError::Empty => RecvTimeoutError::Timeout,
-                TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
-            });
+            next = queue.next();
         }
     }
 
@@ -291,15 +285,15 @@ impl Writer {
     }
 
     /// A writer that has always more to write would starve those who poll for the lock.
-    fn let_others_in(&self, queue: &Receiver<Job>) {
+    fn let_others_in(&self, queue: &Outlet) {
         let others_write = self.others_seen.is_some_and(|seen| seen.elapsed() < OTHERS_REMEMBERED);
         if others_write && !queue.is_empty() {
             std::thread::sleep(PAUSE_FOR_OTHERS);
         }
     }
 
-    fn close(self, queue: &Receiver<Job>, done: Option<oneshot::Sender<()>>) {
-        for job in queue.try_iter() {
+    fn close(self, queue: &Outlet, done: Option<oneshot::Sender<()>>) {
+        while let Ok(job) = queue.next() {
             match job {
                 Job::Write(command) => command.answer(Err(Error::Unavailable(CLOSED.into()))),
                 Job::Close(done) => drop(done.send(())),
