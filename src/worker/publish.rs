@@ -1,6 +1,9 @@
 //! What the upstreams offer, brought to the catalog: at start as it was last known, then as each server lists it. Keeps
 //! the last known picture in the store. Names no tool and reads no configuration: both come in as functions.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -80,13 +83,14 @@ impl Publisher {
                     changed = tools.changed() => changed.is_err(),
                     changed = status.changed() => changed.is_err(),
                 };
-                if gone {
-                    return;
-                }
                 let snapshot = tools.borrow_and_update().clone();
                 let standing = status.borrow_and_update().clone();
                 if let Some(text) = follower.show(&snapshot, &standing) {
                     follower.keep(text).await;
+                }
+                // The upstream has ended; what it said last was shown.
+                if gone {
+                    return;
                 }
             }
         });

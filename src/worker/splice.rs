@@ -1,6 +1,9 @@
 //! Adds members to foreign JSON objects without touching a byte of what is there. Parses no more than the names of the
 //! members, and changes no value.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::fmt;
 
