@@ -53,12 +53,13 @@ async fn gone(pid: Pid) {
     .await;
 }
 
-/// A server with a descendant in its group and, where there is `setsid`, one that left the group and ignores SIGTERM.
+/// A server that outlives its stdin, with a descendant in its group and, where there is `setsid`, one that left the group and ignores SIGTERM.
 fn tree(dir: &Path) -> StdioSettings {
     let text = format!(
-        "echo $$ >\"$LEDGER.root\"; sleep 600 & echo $! >\"$LEDGER.same\"\n\
-         if command -v setsid >/dev/null; then setsid sh -c 'trap \"\" TERM; echo $$ >\"$LEDGER.left\"; while :; do sleep 600; done' & fi\n\
-         while [ ! -s \"$LEDGER.left\" ] && command -v setsid >/dev/null; do sleep 0.01; done\n{SERVER}"
+        "echo $$ >\"$LEDGER.root\"; sleep 600 >/dev/null & echo $! >\"$LEDGER.same\"\n\
+         if command -v setsid >/dev/null; then setsid sh -c 'trap \"\" TERM; echo $$ >\"$LEDGER.left\"; while :; do sleep 600; done' >/dev/null & fi\n\
+         while [ ! -s \"$LEDGER.left\" ] && command -v setsid >/dev/null; do sleep 0.01; done\n{SERVER}\n\
+         while :; do sleep 600; done"
     );
     let mut stdio = guarded(script(&text, &dir.join("ledger")));
     stdio.close_grace = Duration::from_millis(20);
@@ -127,6 +128,16 @@ async fn the_death_of_the_guard_takes_the_group_along() {
     for pid in pids {
         gone(pid).await;
     }
+    soon(upstream.shutdown()).await;
+}
+
+#[tokio::test]
+async fn the_guard_does_not_hold_the_servers_stdout_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let upstream = Upstream::start(settings(tree(dir.path())));
+    ready(&upstream).await;
+    assert_eq!(lost(run(&upstream, call("close", "{}")).await), "the server closed its stdout");
+    result(run(&upstream, call("echo", "{}")).await);
     soon(upstream.shutdown()).await;
 }
 
