@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::super::guard::guard_main;
 use super::super::{Secret, StdioSettings, Upstream};
@@ -157,7 +158,7 @@ async fn acts_as_owner() {
     if let Some(dir) = std::env::var_os(OWNER) {
         let upstream = Upstream::start(settings(tree(Path::new(&dir))));
         ready(&upstream).await;
-        std::fs::write(Path::new(&dir).join("ready"), "").unwrap();
+        println!("\nready");
         std::future::pending::<()>().await;
     }
 }
@@ -168,15 +169,11 @@ async fn the_tree_ends_when_its_owner_is_killed() {
     let mut owner = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "worker::upstream::tests::guard::acts_as_owner", "--nocapture"])
         .env(OWNER, dir.path())
-        .stdout(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    soon(async {
-        while !dir.path().join("ready").exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines();
+    while soon(lines.next_line()).await.unwrap().expect("the owner ended early") != "ready" {}
     let pids = pids(dir.path());
     assert!(pids.len() >= 2 && pids.iter().all(|pid| lives(*pid)));
     owner.start_kill().unwrap();
