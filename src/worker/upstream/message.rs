@@ -228,7 +228,10 @@ fn push_member(object: &mut String, name: &str, value: &str) {
     object.push_str(&quote(name));
     object.push(':');
     // A line break in valid JSON stands between tokens only, and would end the frame on stdio.
-    object.extend(value.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }));
+    for (n, part) in value.split(['\n', '\r']).enumerate() {
+        object.push_str(if n == 0 { "" } else { " " });
+        object.push_str(part);
+    }
 }
 
 /// Builds a request.
