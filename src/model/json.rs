@@ -1,6 +1,9 @@
 //! A JSON object seen as its members: names, and values as borrowed raw text. Looks one level deep and copies nothing
 //! but names with escapes. Checks no duplicates (`scan` does, for clients); keeps them in order.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::fmt;
 

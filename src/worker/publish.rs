@@ -1,7 +1,9 @@
 //! What the upstreams offer, brought to the catalog: at start as it was last known, then as each server lists it. Keeps
 //! the last known picture in the store. Names no tool and reads no configuration: both come in as functions.
 
-use crate::model::revision::Revision;
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,6 +14,7 @@ use super::rules::{Rules, name_of, offered};
 use super::upstream::{ServerFacts, Snapshot, Status, Tool, Upstream};
 use crate::engine::Engine;
 use crate::engine::catalog::Offer;
+use crate::model::revision::Revision;
 use crate::store::UpstreamRow;
 
 /// The operator's rules for a tool, by upstream and the tool's own name.
@@ -81,13 +84,14 @@ impl Publisher {
                     changed = tools.changed() => changed.is_err(),
                     changed = status.changed() => changed.is_err(),
                 };
-                if gone {
-                    return;
-                }
                 let snapshot = tools.borrow_and_update().clone();
                 let standing = status.borrow_and_update().clone();
                 if let Some(text) = follower.show(&snapshot, &standing) {
                     follower.keep(text).await;
+                }
+                // The upstream has ended; what it said last was shown.
+                if gone {
+                    return;
                 }
             }
         });

@@ -1,6 +1,9 @@
 //! The executor of upstream MCP servers: one call over the server's leg, with the keys a tool needs for its own external
 //! writes. Restarts nothing and retries nothing; translates what the leg knows into what the worker records.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use async_trait::async_trait;

@@ -68,7 +68,7 @@ fn signal(status: ExitStatus) -> Option<i32> {
 /// A file that looks executable may still be none (its interpreter is missing, its format foreign). The guard says so
 /// with two exit codes that are free to the command, and in words that are not.
 fn guard_refused(tool: &CommandTool, output: &Output) -> bool {
-    !tool.guard.is_empty() && output.stdout.is_empty() && output.stderr.starts_with(REFUSAL.as_bytes())
+    !tool.guard.is_empty() && output.stderr.starts_with(REFUSAL.as_bytes())
 }
 
 fn success(tool: &CommandTool, stdout: &str) -> String {

@@ -17,7 +17,7 @@ use async_trait::async_trait;
 pub use definition::{Definition, DefinitionError};
 
 use super::executor::{Executor, Job, Outcome, Report};
-use super::upstream::{Secret, guard};
+use super::upstream::{Secret, StdioSettings, guard};
 use crate::model::json;
 use process::{Output, Program, Unstartable};
 
@@ -65,15 +65,16 @@ impl Default for Limits {
 impl CommandTool {
     /// A command under the guard of this program, with the default limits.
     pub fn new(program: impl Into<OsString>, args: Vec<OsString>) -> Self {
-        let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("durable-mcp"));
+        // One guard for all that we start.
+        let StdioSettings { program, args, guard, .. } = StdioSettings::new(program, args);
         Self {
-            program: program.into(),
+            program,
             args,
             env: BTreeMap::new(),
             cwd: None,
             has_output_schema: false,
             key_argument: None,
-            guard: vec![own.into(), guard::SUBCOMMAND.into()],
+            guard,
             limits: Limits::default(),
         }
     }

@@ -24,6 +24,7 @@ while read -r line; do
     *'"tools/list"'*) say '{"tools":[{"name":"echo"}],"nextCursor":"two"}' ;;
     *'"name":"die"'*) kill -9 $$ ;;
     *'"name":"hang"'*) ;;
+    *'"name":"close"'*) exec >/dev/null ;;
     *'"name":"change"'*) starts=changed; echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'; say '{}' ;;
     *'"name":"env"'*) say "{\"canary\":\"$CANARY\",\"cargo\":\"$CARGO_MANIFEST_DIR\",\"path\":\"${PATH:+set}\"}" ;;
     *'"tools/call"'*) echo "a stray line"; say '{"content":[]}' ;;
