@@ -127,7 +127,7 @@ async fn a_body_over_the_limit_is_refused_before_or_while_it_is_read() {
     assert_eq!(status, 413);
     assert!(text.contains("body_too_large"), "{text}");
     // Its length is not known before it is read.
-    let pieces = ["12345", "6789"].map(|piece| Ok::<_, std::io::Error>(piece));
+    let pieces = ["12345", "6789"].map(Ok::<_, std::io::Error>);
     let streamed = Body::from_stream(futures_util::stream::iter(pieces));
     assert_eq!(ask(&front, of(streamed)).await.0, 413);
 }
