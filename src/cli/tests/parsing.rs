@@ -135,20 +135,20 @@ fn identity<'a>(words: &[&str], folder: &str, env: &[(&str, &str)]) -> Identity<
 
 #[test]
 fn a_wrap_finds_its_store_again_and_another_account_does_not() {
-    let name = store_name(&identity(&["npx", "-y", "server"], "/home/a", &[("GITHUB_TOKEN", "one"), ("LANG", "C")]));
+    let name = store_name(&identity(&["npx", "-y", "server"], "/srv/a", &[("GITHUB_TOKEN", "one"), ("LANG", "C")]));
     assert!(name.starts_with("npx-") && name.len() == 4 + 12, "{name}");
     let again = identity(
         &["npx", "-y", "server"],
-        "/home/a",
+        "/srv/a",
         &[("LANG", "de"), ("SSH_AUTH_SOCK", "7"), ("GITHUB_TOKEN", "one")],
     );
     assert_eq!(store_name(&again), name);
     for other in [
-        identity(&["npx", "-y", "server"], "/home/a", &[("GITHUB_TOKEN", "two")]),
-        identity(&["npx", "-y", "server"], "/home/b", &[("GITHUB_TOKEN", "one")]),
-        identity(&["npx", "-yserver"], "/home/a", &[("GITHUB_TOKEN", "one")]),
-        identity(&["npx", "-y", "server"], "/home/a", &[("GITHUB_TOKEN", "one"), ("DB", "pg://u:p@h/d")]),
-        Identity { salt: "other", ..identity(&["npx", "-y", "server"], "/home/a", &[("GITHUB_TOKEN", "one")]) },
+        identity(&["npx", "-y", "server"], "/srv/a", &[("GITHUB_TOKEN", "two")]),
+        identity(&["npx", "-y", "server"], "/srv/b", &[("GITHUB_TOKEN", "one")]),
+        identity(&["npx", "-yserver"], "/srv/a", &[("GITHUB_TOKEN", "one")]),
+        identity(&["npx", "-y", "server"], "/srv/a", &[("GITHUB_TOKEN", "one"), ("DB", "pg://u:p@h/d")]),
+        Identity { salt: "other", ..identity(&["npx", "-y", "server"], "/srv/a", &[("GITHUB_TOKEN", "one")]) },
     ] {
         assert_ne!(store_name(&other), name, "{:?} {:?}", other.words, other.env);
     }
