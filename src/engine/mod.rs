@@ -10,6 +10,7 @@ pub mod scheduler;
 pub mod slots;
 pub mod submit;
 pub mod ticket;
+pub mod view;
 pub mod waiters;
 
 #[cfg(test)]

@@ -134,6 +134,11 @@ impl Engine {
         self.finish(lease, applied)
     }
 
+    /// How much runs in this process right now.
+    pub fn running_count(&self) -> usize {
+        self.running.entries().len()
+    }
+
     /// Forgets work that was told to stop: its end is decided already, or its lease is somebody else's.
     pub fn abandon(&self, lease: LeaseRef) {
         self.running.remove(lease);

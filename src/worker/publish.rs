@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::rules::{Rules, name_of, offered};
-use super::upstream::{Revision, ServerFacts, Snapshot, Status, Tool, Upstream};
+use super::upstream::{ServerFacts, Snapshot, Status, Tool, Upstream};
 use crate::engine::Engine;
 use crate::engine::catalog::Offer;
+use crate::model::revision::Revision;
 use crate::store::UpstreamRow;
 
 /// The operator's rules for a tool, by upstream and the tool's own name.
@@ -39,7 +40,7 @@ struct Stored {
 /// nothing else.
 pub fn last_known(snapshot: &str) -> Option<Snapshot> {
     let stored: Stored = serde_json::from_str(snapshot).ok()?;
-    let facts = stored.revision.as_deref().and_then(Revision::parse).map(|revision| ServerFacts {
+    let facts = stored.revision.as_deref().and_then(Revision::find).map(|revision| ServerFacts {
         revision,
         server_info: stored.server_info,
         capabilities: stored.capabilities,
@@ -64,7 +65,7 @@ impl Publisher {
 
     /// Offers tools of our own: commands, demo tools.
     pub fn offer_own(&self, upstream: &str, definitions: &[Box<RawValue>]) {
-        self.publish(upstream, definitions.iter().map(|raw| &**raw), Offer::default());
+        self.publish(upstream, definitions.iter().map(|raw| &**raw), Offer { known: true, ..Offer::default() });
         self.tell(upstream);
     }
 
@@ -152,6 +153,7 @@ impl Follower {
         }
         let facts = snapshot.facts.as_ref();
         let offer = Offer {
+            known: snapshot.facts.is_some() || !snapshot.tools.is_empty() || problem.is_some(),
             instructions: facts.and_then(|facts| facts.instructions.clone()),
             server_info: facts.and_then(|facts| facts.server_info.clone()).map(Arc::from),
             problem: problem.clone(),
@@ -186,7 +188,7 @@ fn problem(status: &Status) -> Option<String> {
 fn write(snapshot: &Snapshot) -> String {
     let facts = snapshot.facts.as_ref();
     let stored = Stored {
-        revision: facts.map(|facts| facts.revision.as_str().to_owned()),
+        revision: facts.map(|facts| facts.revision.name().to_owned()),
         tools: snapshot.tools.iter().map(|tool| tool.raw.clone()).collect(),
         instructions: facts.and_then(|facts| facts.instructions.clone()),
         server_info: facts.and_then(|facts| facts.server_info.clone()),

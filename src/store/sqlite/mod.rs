@@ -23,6 +23,9 @@ mod tx;
 mod watch;
 mod writer;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
