@@ -60,19 +60,20 @@ impl Ticket {
     /// Waits for the end or for the next progress report. Cancel safe.
     pub async fn news(&mut self) -> News {
         loop {
+            // A report that came while nobody listened here is news all the same.
+            let fresh = self.sight.has_changed().unwrap_or(false);
             let sight = self.sight.borrow_and_update().clone();
             if let Some(settled) = sight.settled {
                 return News::Settled(settled);
             }
-            if self.sight.changed().await.is_err() {
-                // The entry lives as long as this ticket does.
-                std::future::pending::<()>().await;
-            }
-            let sight = self.sight.borrow().clone();
-            if sight.settled.is_none()
-                && let Some(progress) = sight.progress
-            {
+            if fresh && let Some(progress) = sight.progress {
                 return News::Progress(progress);
+            }
+            match self.sight.changed().await {
+                // `changed` took note of the change, which is to be looked at above.
+                Ok(()) => self.sight.mark_changed(),
+                // The entry lives as long as this ticket does.
+                Err(_) => std::future::pending().await,
             }
         }
     }
@@ -100,19 +101,20 @@ impl Ticket {
 impl Drop for Ticket {
     fn drop(&mut self) {
         let id = self.head.id();
-        let last = self.engine.waiters.leave(id);
-        // A keyed call is found by its key, whoever waits; marks would be written for nobody.
-        if self.head.ident.key.is_some() {
-            return;
-        }
-        let process = self.engine.process;
-        let mark = match self.departure {
-            Departure::Answered => Mark::Delivered(process),
-            Departure::Handle if last => Mark::HandleGiven(process),
-            Departure::Gone if last => Mark::Left(process),
-            Departure::Handle | Departure::Gone => return,
-        };
-        self.engine.store.mark(id, mark, self.engine.now_ms());
+        self.engine.waiters.leave(id, |last| {
+            // A keyed call is found by its key, whoever waits; marks would be written for nobody.
+            if self.head.ident.key.is_some() {
+                return;
+            }
+            let process = self.engine.process;
+            let mark = match self.departure {
+                Departure::Answered => Mark::Delivered(process),
+                Departure::Handle if last => Mark::HandleGiven(process),
+                Departure::Gone if last => Mark::Left(process),
+                Departure::Handle | Departure::Gone => return,
+            };
+            self.engine.store.mark(id, mark, self.engine.now_ms());
+        });
     }
 }
 
