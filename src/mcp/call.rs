@@ -13,7 +13,6 @@ use super::face::Face;
 use super::id::Id;
 use super::keys;
 use super::reject::{RpcError, code};
-use super::revision::Era;
 use super::session::Flight;
 use super::{listing, progress::Rising};
 use crate::engine::submit::Call;
@@ -24,6 +23,7 @@ use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
 use crate::model::policy::OnDisconnect;
 use crate::model::principal::{Principal, Scope};
+use crate::model::revision::Era;
 
 /// Who calls, and how the answer has to look.
 #[derive(Clone, Debug)]

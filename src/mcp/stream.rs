@@ -18,9 +18,9 @@ use super::face::Face;
 use super::frame;
 use super::http::{Exchange, status_of};
 use super::id::Id;
-use super::revision::{Era, Revision};
 use super::session::Session;
 use crate::engine::waiters::Progress;
+use crate::model::revision::{Era, Revision};
 
 /// What a short wait brought.
 pub(super) enum Soon {

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::process::{End, Output};
 use super::{CommandTool, guard};
+use crate::model::json::{one_line, quoted, with_member};
 use crate::worker::executor::Outcome;
-use crate::worker::splice::{one_line, quoted, with_member};
 
 /// Signals end a process with 128 + n, as shells and the guard have it.
 const BY_SIGNAL: std::ops::RangeInclusive<i32> = 129..=159;

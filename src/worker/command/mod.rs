@@ -17,8 +17,8 @@ use async_trait::async_trait;
 pub use definition::{Definition, DefinitionError};
 
 use super::executor::{Executor, Job, Outcome, Report};
-use super::splice;
 use super::upstream::{Secret, guard};
+use crate::model::json;
 use process::{Output, Program, Unstartable};
 
 /// A command as a tool. Everything that depends on where the configuration is has been resolved.
@@ -96,8 +96,8 @@ impl CommandTool {
     fn input(&self, job: &Job) -> String {
         match &self.key_argument {
             Some(name) => {
-                let key = splice::quoted(&job.effect_key.to_string());
-                splice::with_member(&job.arguments, name, &key).into_owned()
+                let key = json::quoted(&job.effect_key.to_string());
+                json::with_member(&job.arguments, name, &key).into_owned()
             }
             None => job.arguments.to_string(),
         }

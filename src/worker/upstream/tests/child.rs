@@ -1,13 +1,13 @@
 //! Real children: shell scripts that speak just enough of the protocol.
 
+use crate::model::revision::Revision;
 use std::path::Path;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::super::{
-    CallError, LegLimits, RestartSettings, Revision, Secret, Status, StdioSettings, Transport, Upstream,
-    UpstreamSettings,
+    CallError, LegLimits, RestartSettings, Secret, Status, StdioSettings, Transport, Upstream, UpstreamSettings,
 };
 use super::{call, down, limits, lost, not_started, ready, result, run, soon, status, tool_names};
 
