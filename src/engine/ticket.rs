@@ -30,6 +30,7 @@ pub struct Ticket {
     /// An earlier execution took the call.
     pub attached: bool,
     departure: Departure,
+    left: bool,
 }
 
 /// What a caller learns next.
@@ -44,7 +45,7 @@ pub enum News {
 impl Ticket {
     pub(super) fn new(engine: Arc<Engine>, head: Head, attached: bool) -> Ticket {
         let sight = engine.waiters.enter(head.id());
-        Ticket { engine, sight, head: Arc::new(head), attached, departure: Departure::Gone }
+        Ticket { engine, sight, head: Arc::new(head), attached, departure: Departure::Gone, left: false }
     }
 
     /// The execution.
@@ -92,6 +93,11 @@ impl Ticket {
         self.departure = Departure::Answered;
     }
 
+    /// The caller leaves without an answer; true when nobody else waits here for the same execution.
+    pub fn leave(mut self) -> bool {
+        self.depart()
+    }
+
     /// The caller got a handle since its time was up.
     pub fn handle_given(mut self) {
         self.departure = Departure::Handle;
@@ -100,6 +106,16 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
+        self.depart();
+    }
+}
+
+impl Ticket {
+    /// Counts the caller out, once; true when it was the last.
+    fn depart(&mut self) -> bool {
+        if std::mem::replace(&mut self.left, true) {
+            return false;
+        }
         let id = self.head.id();
         self.engine.waiters.leave(id, |last| {
             // A keyed call is found by its key, whoever waits; marks would be written for nobody.
@@ -114,7 +130,7 @@ impl Drop for Ticket {
                 Departure::Handle | Departure::Gone => return,
             };
             self.engine.store.mark(id, mark, self.engine.now_ms());
-        });
+        })
     }
 }
 

@@ -82,16 +82,20 @@ impl Waiters {
     }
 
     /// Counts a caller out. `departing` learns whether it was the last, and has returned before anybody can see that
-    /// it left: whoever waits for the departure finds what it wrote.
-    pub fn leave(&self, id: ExecutionId, departing: impl FnOnce(bool)) {
+    /// it left: whoever waits for the departure finds what it wrote. Answers the same.
+    pub fn leave(&self, id: ExecutionId, departing: impl FnOnce(bool)) -> bool {
         let mut entries = self.entries();
-        let Some(entry) = entries.get_mut(&id) else { return departing(true) };
+        let Some(entry) = entries.get_mut(&id) else {
+            departing(true);
+            return true;
+        };
         entry.callers -= 1;
         let last = entry.callers == 0;
         departing(last);
         if last && let Some(entry) = entries.remove(&id) {
             entry.left.notify_waiters();
         }
+        last
     }
 
     /// Resolves when the last caller of `id` leaves; `None` when nobody is there.

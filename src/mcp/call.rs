@@ -358,12 +358,23 @@ impl Conversation {
         Step::Answer(Answered { reply, hold })
     }
 
-    /// A cancellation that only says that the client's timer ran out follows the policy; any other cancels the work.
+    /// A cancellation that only says that the client's timer ran out follows the policy, as a client that disconnects
+    /// does; any other cancels the work.
     fn withdrawn(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
         let timed_out = self.flight.as_ref().is_some_and(|flight| flight.timed_out());
-        if self.on_disconnect == OnDisconnect::Cancel || !(timed_out || self.only_asks) {
+        if timed_out || self.only_asks {
+            self.left(ticket, "the client gave up waiting");
+        } else {
             self.cancel(ticket.id(), self.order.clone());
+        }
+    }
+
+    /// The caller is gone. Where the policy says so the work stops, unless somebody else waits for it.
+    fn left(&self, ticket: Ticket, reason: &str) {
+        let id = ticket.id();
+        if ticket.leave() && self.on_disconnect == OnDisconnect::Cancel {
+            self.cancel(id, Order { reason: reason.into(), ..self.order.clone() });
         }
     }
 
@@ -380,10 +391,8 @@ impl Conversation {
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        let Some(ticket) = self.ticket.take() else { return };
-        if self.on_disconnect == OnDisconnect::Cancel {
-            let order = Order { reason: "the client disconnected".into(), ..self.order.clone() };
-            self.cancel(ticket.id(), order);
+        if let Some(ticket) = self.ticket.take() {
+            self.left(ticket, "the client disconnected");
         }
     }
 }
