@@ -3,6 +3,7 @@
 
 mod apply;
 mod busy;
+mod checkpoint;
 mod events;
 mod fault;
 mod heads;
@@ -37,6 +38,7 @@ use tokio::sync::oneshot;
 
 pub use self::settings::{SqliteSettings, Synchronous};
 
+use self::checkpoint::Checkpointer;
 use self::fault::Sql;
 use self::lists::Read;
 use self::liveness::Liveness;
@@ -91,12 +93,11 @@ impl SqliteStore {
             settings: Arc::clone(&settings),
             watch: Arc::clone(&watch),
         };
-        let writer = Writer::new(connections.writer, shared);
+        let thread = |error: std::io::Error| Error::Unavailable(format!("a thread of the store: {error}"));
+        let checkpointer = Checkpointer::spawn(connections.checkpointer, settings.checkpoint_pages).map_err(thread)?;
+        let writer = Writer::new(connections.writer, checkpointer, shared);
         let (queue, jobs) = queue::queue(settings.queue_max);
-        std::thread::Builder::new()
-            .name("sqlite-writer".into())
-            .spawn(move || writer.run(&jobs))
-            .map_err(|error| Error::Unavailable(format!("the writer's thread: {error}")))?;
+        std::thread::Builder::new().name("sqlite-writer".into()).spawn(move || writer.run(&jobs)).map_err(thread)?;
         Ok(SqliteStore {
             queue,
             points: Readers::new(connections.point_readers),

@@ -1,6 +1,7 @@
 //! The conformance suite on SQLite, and what is true of this driver only, by theme.
 
 mod append_only;
+mod checkpoints;
 mod faults;
 mod opening;
 mod parts;

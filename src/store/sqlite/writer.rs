@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::busy;
+use super::checkpoint::Checkpointer;
 use super::fault::{Sql, repeat};
 use super::heads::Heads;
 use super::liveness::Liveness;
@@ -81,6 +82,7 @@ pub(super) struct Shared {
 /// The writer's state.
 pub(super) struct Writer {
     connection: Connection,
+    checkpointer: Checkpointer,
     shared: Shared,
     heads: Heads,
     stored_policies: StoredPolicies,
@@ -111,9 +113,10 @@ enum Gathered {
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection, shared: Shared) -> Writer {
+    pub(super) fn new(connection: Connection, checkpointer: Checkpointer, shared: Shared) -> Writer {
         Writer {
             connection,
+            checkpointer,
             heads: Heads::new(shared.settings.heads_cached),
             shared,
             stored_policies: StoredPolicies::default(),
@@ -131,6 +134,7 @@ impl Writer {
             let closing = matches!(gathered, Gathered::Closing(_));
             if self.batch.commands > 0 || self.marks_are_due(closing) {
                 self.write();
+                self.checkpointer.tend(&self.connection);
                 self.let_others_in(queue);
             } else if self.shared.watch.is_watched() {
                 self.look();
@@ -300,6 +304,7 @@ impl Writer {
                 Job::Mark(_) | Job::Look => {}
             }
         }
+        drop(self.checkpointer);
         // What is in the log is as safe as what is in the database: a checkpoint that fails loses nothing.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         drop(self.connection);
