@@ -131,7 +131,6 @@ impl Catalog {
 
     /// Replaces what one upstream offers. Tools whose exposed name another one has already are left out and returned.
     pub fn publish(&self, upstream: &str, offer: Offer) -> Vec<String> {
-        let offer = Offer { known: true, ..offer };
         let mut offers = self.offers();
         match offers.iter_mut().find(|(name, _)| name == upstream) {
             Some((_, old)) => *old = offer,

@@ -4,12 +4,14 @@
 pub mod catalog;
 pub mod clock;
 pub mod error;
+mod finishing;
 pub mod operate;
 pub mod running;
 pub mod scheduler;
 pub mod slots;
 pub mod submit;
 pub mod ticket;
+pub mod view;
 pub mod waiters;
 
 #[cfg(test)]
@@ -18,7 +20,7 @@ pub(crate) mod tests;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -86,6 +88,8 @@ impl Default for Settings {
     }
 }
 
+/// Executions that became `unknown` and are not yet looked at by a follower.
+const UNKNOWN_QUEUE: usize = 1_024;
 /// How long closing waits for what only has to write.
 const RECORD_GRACE: Duration = Duration::from_secs(1);
 
@@ -119,6 +123,7 @@ pub struct Engine {
     running: Arc<Running>,
     known_keys: submit::KnownKeys,
     local: OnceLock<Arc<dyn LocalWorker>>,
+    unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
     draining: CancellationToken,
     halting: CancellationToken,
@@ -144,6 +149,7 @@ impl Engine {
             running: Arc::default(),
             known_keys: submit::KnownKeys::new(settings.known_keys_max),
             local: OnceLock::new(),
+            unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),
             draining: CancellationToken::new(),
             halting: CancellationToken::new(),
@@ -193,6 +199,11 @@ impl Engine {
         self.process
     }
 
+    /// Follows executions that this process found `unknown`. A follower that lags reads the store.
+    pub fn unknown(&self) -> broadcast::Receiver<ExecutionId> {
+        self.unknown.subscribe()
+    }
+
     /// Ends when nothing new may be leased here.
     pub fn draining(&self) -> &CancellationToken {
         &self.draining
@@ -213,13 +224,19 @@ impl Engine {
         self.tasks.spawn(future);
     }
 
+    /// From here on nothing new is leased here; what is submitted waits for another process. The first step of
+    /// [`Engine::close`], for whoever has to end something between the two.
+    pub fn drain(&self) {
+        self.draining.cancel();
+        self.slots.close();
+    }
+
     /// Leases nothing more; gives what runs `grace` to end, its heartbeats going on; tells what still runs then to stop
     /// and records what becomes of it; ends the loops and closes the store. Bounded: `grace`, the stop grace, and a
     /// moment for the records. What is not recorded even then is settled as of a dead process by whoever comes next.
     pub async fn close(&self, grace: Duration) {
         // Both ends of each wait are fine: the next step is the harder one.
-        self.draining.cancel();
-        self.slots.close();
+        self.drain();
         let _ = tokio::time::timeout(grace, self.running.idle()).await;
         self.halting.cancel();
         let stop_grace = Duration::from_millis(self.settings.stop_grace_ms) + RECORD_GRACE;

@@ -148,16 +148,7 @@ impl Engine {
 
     async fn look_at_foreign(&self, own_leases: bool) -> Result<()> {
         if own_leases {
-            let leases = self.running.leases();
-            let ids: Vec<_> = leases.iter().map(|lease| lease.id).collect();
-            for head in self.store.heads(&ids).await? {
-                let gone = |lease: &&LeaseRef| {
-                    lease.id == head.id() && (head.state.is_settled() || lease.fencing_token != head.fencing_token)
-                };
-                if let Some(lease) = leases.iter().find(gone) {
-                    self.running.cancel_lease(*lease);
-                }
-            }
+            self.stop_in_vain(&self.running.leases()).await?;
         }
         for head in self.store.heads(&self.foreign()).await? {
             if !matches!(head.state, State::Ready | State::Scheduled) {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::catalog::Tool;
+use super::finishing::Finishing;
 use super::slots::{Admission, Slot};
 use super::ticket::Ticket;
 use super::waiters::Seat;
@@ -15,7 +16,7 @@ use crate::model::id::ExecutionId;
 use crate::model::policy::Unkeyed;
 use crate::model::principal::Principal;
 use crate::model::submit::{IfWaited, Submission};
-use crate::store::{self, KeyScope, Payload, Submit, SubmitOutcome, crash};
+use crate::store::{KeyScope, Payload, Submit, SubmitOutcome, crash};
 
 /// A call as the protocol face understood it.
 #[derive(Clone, Debug)]
@@ -138,11 +139,11 @@ impl Engine {
         same && lives
     }
 
-    /// One submission, on a task of its own: its caller may leave while the write is under way.
+    /// Stores the call, and starts it where it is leased at once, whether or not its caller stays that long.
     async fn store_call(self: &Arc<Self>, arrival: Arc<Arrival>, if_waited: IfWaited) -> Result<Stored> {
         let engine = self.clone();
-        let stored = self.tasks.spawn(async move { engine.store_arrival(&arrival, if_waited).await });
-        stored.await.map_err(|error| store::Error::Internal(format!("a submission was lost: {error}")))?
+        let storing = async move { engine.store_arrival(&arrival, if_waited).await };
+        Finishing::new(storing, &self.tasks).await
     }
 
     async fn store_arrival(self: &Arc<Self>, arrival: &Arrival, if_waited: IfWaited) -> Result<Stored> {

@@ -93,15 +93,20 @@ impl Waiters {
 
     /// Counts a caller out. `told` learns whether it was the last, before anybody else does: what it queues in the store
     /// is ahead of whatever somebody who waited for the departure does.
-    pub fn leave(&self, id: ExecutionId, told: impl FnOnce(bool)) {
+    /// Answers the same.
+    pub fn leave(&self, id: ExecutionId, told: impl FnOnce(bool)) -> bool {
         let mut entries = self.entries();
-        let Some(entry) = entries.get_mut(&id) else { return told(true) };
+        let Some(entry) = entries.get_mut(&id) else {
+            told(true);
+            return true;
+        };
         entry.callers -= 1;
         let last = entry.callers == 0;
         told(last);
         if last && let Some(entry) = entries.remove(&id) {
             entry.left.notify_waiters();
         }
+        last
     }
 
     /// True when somebody waits for `id`.

@@ -1,1 +1,15 @@
-//! (see lib.rs)
+//! Floor 3: what guards and serves every HTTP listener, and what operators read there. Knows nothing of MCP: that face
+//! comes in as a router. Writes no execution.
+
+pub mod auth;
+pub mod executions;
+pub mod front;
+pub mod guard;
+pub mod health;
+pub mod listener;
+pub mod local_token;
+pub mod network;
+pub mod proxy;
+pub mod refusal;
+pub mod router;
+pub mod token;

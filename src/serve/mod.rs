@@ -1,1 +1,14 @@
-//! (see lib.rs)
+//! Floor 4: wiring. Opens the store, starts the engine, the worker and the protocol face, and ends them in order.
+//! Decides nothing: see the floors below.
+
+pub mod assembly;
+pub mod failure;
+pub mod http;
+pub mod settings;
+pub mod signals;
+pub mod upstreams;
+pub mod wrap;
+
+pub use failure::Failure;
+pub use http::{ServeOptions, serve};
+pub use wrap::{WrapOptions, wrap};

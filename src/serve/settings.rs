@@ -122,7 +122,7 @@ pub fn limits(queue: config::Queue) -> UpstreamLimits {
 }
 
 /// A duration of the configuration.
-pub fn duration(millis: config::Millis) -> Duration {
+pub fn duration(millis: config::units::Millis) -> Duration {
     millis.duration()
 }
 

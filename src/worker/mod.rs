@@ -1,9 +1,14 @@
 //! Floor 3: leases executions and runs them. The loop, the executors, and what they publish to the catalog.
 //! Knows no MCP client and writes no execution but through the engine's verbs.
 
+pub mod command;
+pub mod demo;
 pub mod executor;
+pub mod publish;
+pub mod reconcile;
 pub mod rules;
 pub mod upstream;
+pub mod upstream_executor;
 
 #[cfg(test)]
 mod tests;

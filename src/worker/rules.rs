@@ -36,8 +36,8 @@ pub struct Rules {
 pub struct Reconcile {
     /// The read tool of the same upstream.
     pub tool: String,
-    /// Its arguments; strings may hold `{{arguments.path}}` and `{{effect_key}}`.
-    pub arguments: serde_json::Value,
+    /// Its arguments, one JSON object text; strings may hold `{{arguments.path}}` and `{{effect_key}}`.
+    pub arguments: String,
     /// `POINTER == value`: a JSON pointer into the read tool's `structuredContent`, and `arguments.path`, a JSON literal
     /// or `effect_key`.
     pub matches: String,

@@ -137,6 +137,7 @@ fn command(settings: &StdioSettings) -> io::Result<(Command, Option<Control>)> {
             fcntl_setfd(&reader, FdFlags::empty())?;
             let mut command = Command::new(program);
             command
+                .arg0("durable-mcp")
                 .args(args)
                 .arg(reader.as_raw_fd().to_string())
                 .arg(settings.kill_grace.as_millis().to_string())
@@ -169,7 +170,8 @@ fn command(settings: &StdioSettings) -> io::Result<(Command, Option<Control>)> {
 fn failed(settings: &StdioSettings, error: &io::Error) -> StartError {
     let program = settings.program.display();
     StartError::passing(match error.kind() {
-        io::ErrorKind::NotFound if settings.guard.is_empty() => format!("its command {program} was not found"),
+        _ if !settings.guard.is_empty() => format!("the guard of its command {program} cannot be started: {error}"),
+        io::ErrorKind::NotFound => format!("its command {program} was not found"),
         _ => format!("its command {program} cannot be started: {error}"),
     })
 }

@@ -102,7 +102,12 @@ impl Leg {
                 return Err(format!("it lists more than {} tools", limits.max_tools));
             }
             match next {
-                None => return Ok(tools),
+                None => {
+                    if let Self::Http(leg) = self {
+                        leg.learn(&mut tools);
+                    }
+                    return Ok(tools);
+                }
                 next if next == cursor => return Err("its list of tools repeats a cursor".to_owned()),
                 next => cursor = next,
             }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::call::{Answer, Call, Progress};
-use super::snapshot::Revision;
+use crate::model::revision::Revision;
 
 /// Our own code for a result that is larger than the limit: the tool ran.
 pub(super) const RESULT_TOO_LARGE: i64 = -31413;
@@ -191,7 +191,7 @@ pub(super) fn params(revision: Revision, members: &[(&str, &str)], meta: Meta<'_
         push_member(&mut inner, "progressToken", &token.to_string());
     }
     if revision.is_modern() {
-        push_member(&mut inner, SENDER_META[1], &quote(revision.as_str()));
+        push_member(&mut inner, SENDER_META[1], &quote(revision.name()));
         push_member(&mut inner, SENDER_META[2], &client_info());
         push_member(&mut inner, SENDER_META[3], meta.client_capabilities.map_or("{}", RawValue::get));
     }
@@ -228,7 +228,10 @@ fn push_member(object: &mut String, name: &str, value: &str) {
     object.push_str(&quote(name));
     object.push(':');
     // A line break in valid JSON stands between tokens only, and would end the frame on stdio.
-    object.extend(value.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }));
+    for (n, part) in value.split(['\n', '\r']).enumerate() {
+        object.push_str(if n == 0 { "" } else { " " });
+        object.push_str(part);
+    }
 }
 
 /// Builds a request.

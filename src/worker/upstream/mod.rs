@@ -24,11 +24,11 @@ pub use self::settings::{
     EraChoice, HttpSettings, INHERITED_VARIABLES, LegLimits, RestartSettings, Secret, StdioSettings, Transport,
     UpstreamSettings,
 };
-pub use self::snapshot::{Revision, ServerFacts, Snapshot, Status, Tool};
+pub use self::snapshot::{ServerFacts, Snapshot, Status, Tool};
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -48,6 +48,7 @@ struct Inner {
     status: watch::Receiver<Status>,
     tools: watch::Receiver<Arc<Snapshot>>,
     leg: watch::Receiver<Option<Arc<Leg>>>,
+    wanted: Arc<Notify>,
     stop: CancellationToken,
     _stop_on_drop: DropGuard,
 }
@@ -63,6 +64,7 @@ impl Upstream {
             status: watch::Sender::new(Status::Starting),
             tools: watch::Sender::new(last_known),
             leg: watch::Sender::new(None),
+            wanted: Arc::default(),
             stop: stop.clone(),
         };
         let inner = Inner {
@@ -70,6 +72,7 @@ impl Upstream {
             status: supervisor.status.subscribe(),
             tools: supervisor.tools.subscribe(),
             leg: supervisor.leg.subscribe(),
+            wanted: supervisor.wanted.clone(),
             stop: stop.clone(),
             _stop_on_drop: stop.drop_guard(),
         };
@@ -117,14 +120,17 @@ impl Upstream {
     }
 
     async fn ready_leg(&self, cancel: &CancellationToken, deadline: Option<Instant>) -> Result<Arc<Leg>, CallError> {
+        // A leg that was just lost is still there until the supervisor has noticed.
+        let usable = |leg: &Option<Arc<Leg>>| leg.as_ref().is_some_and(|leg| !leg.lost().is_cancelled());
         let mut legs = self.inner.leg.clone();
-        if let Some(leg) = legs.borrow_and_update().clone() {
+        if let Some(leg) = legs.borrow_and_update().clone().filter(|leg| !leg.lost().is_cancelled()) {
             return Ok(leg);
         }
+        self.inner.wanted.notify_one();
         let mut status = self.inner.status.clone();
         let over = status.wait_for(|status| matches!(status, Status::Failed { .. } | Status::Stopped));
         let waiting = async {
-            let leg = legs.wait_for(Option::is_some).await.ok()?;
+            let leg = legs.wait_for(usable).await.ok()?;
             leg.clone()
         };
         let found = tokio::select! {

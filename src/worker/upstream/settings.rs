@@ -64,16 +64,24 @@ pub const INHERITED_VARIABLES: [&str; 7] = ["PATH", "HOME", "LANG", "TERM", "USE
 
 impl StdioSettings {
     pub fn new(program: impl Into<OsString>, args: Vec<OsString>) -> Self {
-        let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("durable-mcp"));
         Self {
             program: program.into(),
             args,
             env: BTreeMap::new(),
             cwd: None,
-            guard: vec![own.into(), OsString::from(super::guard::SUBCOMMAND)],
+            guard: vec![own_program().into(), OsString::from(super::guard::SUBCOMMAND)],
             close_grace: Duration::from_millis(500),
             kill_grace: Duration::from_secs(2),
         }
+    }
+}
+
+/// Our own binary. On Linux by the name that still works after the file was replaced or removed by an upgrade.
+fn own_program() -> PathBuf {
+    let running = PathBuf::from("/proc/self/exe");
+    match running.exists() {
+        true => running,
+        false => std::env::current_exe().unwrap_or_else(|_| PathBuf::from("durable-mcp")),
     }
 }
 
@@ -124,6 +132,8 @@ pub enum Transport {
 pub struct RestartSettings {
     pub initial_delay: Duration,
     pub max_delay: Duration,
+    /// The longest pause while a call waits for the server.
+    pub max_delay_wanted: Duration,
     /// A leg that lived this long counts as healthy: the next loss starts again at `initial_delay`.
     pub healthy_after: Duration,
 }
@@ -133,6 +143,7 @@ impl Default for RestartSettings {
         Self {
             initial_delay: Duration::from_millis(100),
             max_delay: Duration::from_secs(30),
+            max_delay_wanted: Duration::from_secs(1),
             healthy_after: Duration::from_secs(60),
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -21,6 +21,8 @@ pub(super) struct Supervisor {
     pub status: watch::Sender<Status>,
     pub tools: watch::Sender<Arc<Snapshot>>,
     pub leg: watch::Sender<Option<Arc<Leg>>>,
+    /// A call waits for the server.
+    pub wanted: Arc<Notify>,
     pub stop: CancellationToken,
 }
 
@@ -45,7 +47,7 @@ impl Supervisor {
             };
             let reason = match opened {
                 Ok(leg) => {
-                    info!(upstream = name, revision = leg.facts().revision.as_str(), "the server is up");
+                    info!(upstream = name, revision = leg.facts().revision.name(), "the server is up");
                     let since = Instant::now();
                     let end = self.stay(&leg, &mut noticed).await;
                     self.leg.send_replace(None);
@@ -72,9 +74,15 @@ impl Supervisor {
             };
             warn!(upstream = name, reason, retry_in_ms = delay.as_millis(), "the server is down");
             self.status.send_replace(Status::Down { reason, retry_in: delay });
+            let wanted = async {
+                let since = Instant::now();
+                self.wanted.notified().await;
+                until(Some(since + restart.max_delay_wanted)).await;
+            };
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = sleep(delay) => {}
+                () = wanted => {}
             }
             delay = (delay * 2).min(restart.max_delay);
         }

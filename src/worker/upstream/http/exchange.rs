@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use tokio::time::sleep;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::super::call::{Answer, CallError, ProgressSink};
@@ -17,6 +17,8 @@ use super::{Session, Shared};
 
 /// Room for what surrounds the result.
 const ENVELOPE_BYTES: usize = 64 * 1024;
+/// How long the end of an answered stream is waited for.
+const DRAIN: Duration = Duration::from_millis(500);
 /// The most that is read of the body of an error status.
 const MAX_ERROR_BODY_BYTES: usize = 256 * 1024;
 
@@ -25,6 +27,8 @@ pub(super) struct Outgoing<'a> {
     pub id: u64,
     pub method: &'static str,
     pub name: Option<&'a str>,
+    /// Headers that repeat arguments.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     pub params: String,
     pub progress: Option<&'a ProgressSink>,
 }
@@ -69,7 +73,9 @@ impl Shared {
             session: session.id.as_ref(),
         };
         let body = message::request(outgoing.id, outgoing.method, &outgoing.params);
-        let request = self.client.post(self.url.clone()).headers(headers::for_post(&self.configured, labels));
+        let mut map = headers::for_post(&self.configured, labels);
+        map.extend(outgoing.headers.iter().cloned());
+        let request = self.client.post(self.url.clone()).headers(map);
         let response = match request.body(body).send().await {
             Ok(response) => response,
             Err(error) => return Outcome::Failed(self.send_error(error)),
@@ -79,7 +85,7 @@ impl Shared {
             return self.refusal(response, session).await;
         }
         let opened = headers::session_id(response.headers());
-        let answer = match media_type(response.headers()) {
+        let answer = match media_type(response.headers()).as_str() {
             "text/event-stream" => self.follow(response, session, &outgoing).await,
             "application/json" => self.read_json(response, outgoing.id).await,
             _ if status == StatusCode::ACCEPTED || status == StatusCode::NO_CONTENT => {
@@ -152,7 +158,11 @@ impl Shared {
         for message in messages {
             found = self.receive(message, Awaited { id, progress: None }).or(found);
         }
-        found.unwrap_or_else(|| Err(CallError::lost("the server's answer is not that to the request")))
+        // An error without an id is the answer all the same: HTTP says which request it belongs to.
+        let unnamed = || json_rpc_error(&body).filter(|_| names_no_request(&body)).map(Answer::Error);
+        found
+            .or_else(|| unnamed().map(Ok))
+            .unwrap_or_else(|| Err(CallError::lost("the server's answer is not that to the request")))
     }
 
     /// Reads the stream until the answer, taking it up again where that is possible.
@@ -243,6 +253,7 @@ impl Shared {
                 found = Some(Ok(message::too_large(limit)));
             }
             if found.is_some() {
+                tokio::spawn(drain(response));
                 return found;
             }
         }
@@ -294,6 +305,12 @@ impl Shared {
     }
 }
 
+/// Reads what follows the answer, normally nothing but the end, so that the connection can serve the next request.
+async fn drain(mut response: reqwest::Response) {
+    let reading = async { while let Ok(Some(_)) = response.chunk().await {} };
+    let _ = timeout(DRAIN, reading).await;
+}
+
 /// Reads a whole body; `None` if it is larger than `max_bytes`.
 async fn read_body(mut response: reqwest::Response, max_bytes: usize) -> Result<Option<Vec<u8>>, String> {
     let mut body = Vec::new();
@@ -304,6 +321,10 @@ async fn read_body(mut response: reqwest::Response, max_bytes: usize) -> Result<
         body.extend_from_slice(&chunk);
     }
     Ok(Some(body))
+}
+
+fn names_no_request(body: &[u8]) -> bool {
+    matches!(message::parse(body).as_deref(), Some([Incoming::Broken { id: None }]))
 }
 
 fn json_rpc_error(body: &[u8]) -> Option<Box<serde_json::value::RawValue>> {
@@ -319,9 +340,9 @@ fn json_rpc_error(body: &[u8]) -> Option<Box<serde_json::value::RawValue>> {
     body.error.get().starts_with('{').then(|| body.error.to_owned())
 }
 
-fn media_type(headers: &HeaderMap) -> &str {
+fn media_type(headers: &HeaderMap) -> String {
     let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    text.split(';').next().unwrap_or("").trim()
+    text.split(';').next().unwrap_or("").trim().to_ascii_lowercase()
 }
 
 pub(super) fn is_event_stream(response: &reqwest::Response) -> bool {

@@ -4,27 +4,30 @@
 mod exchange;
 mod headers;
 mod listen;
+mod param_headers;
 pub(super) mod sse;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, HeaderValue};
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{StatusCode, Url};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use self::exchange::{Outcome, Outgoing, describe};
+use self::param_headers::ToolHeaders;
 use super::call::{Answer, Bounds, Call, CallError, PROGRESS_QUEUE, Progress, ProgressSink, TimeoutKind, Watched};
 use super::handshake;
 use super::leg::{LegContext, StartError};
 use super::message;
 use super::peer::Notice;
 use super::settings::{EraChoice, HttpSettings, LegLimits};
-use super::snapshot::{Revision, ServerFacts};
+use super::snapshot::{ServerFacts, Tool};
+use crate::model::revision::Revision;
 
 /// The last request of a leg is not waited for longer.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -48,6 +51,7 @@ struct Shared {
     next_id: AtomicU64,
     slots: Semaphore,
     session: watch::Sender<Arc<Session>>,
+    tool_headers: Mutex<ToolHeaders>,
     /// Held while a session is opened anew, so that many calls that miss it open one.
     reopening: tokio::sync::Mutex<()>,
     stop: CancellationToken,
@@ -93,6 +97,7 @@ impl HttpLeg {
             next_id: AtomicU64::new(1),
             slots: Semaphore::new(context.limits.max_in_flight),
             session: watch::Sender::new(Arc::new(Session::before(None))),
+            tool_headers: Mutex::default(),
             reopening: tokio::sync::Mutex::new(()),
             stop: stop.clone(),
             lost: CancellationToken::new(),
@@ -108,7 +113,7 @@ impl HttpLeg {
     pub fn facts(&self) -> ServerFacts {
         let session = self.shared.session();
         session.facts.clone().unwrap_or(ServerFacts {
-            revision: session.revision.unwrap_or(Revision::NEWEST_LEGACY),
+            revision: session.revision.unwrap_or(Revision::LATEST_LEGACY),
             server_info: None,
             capabilities: None,
             instructions: None,
@@ -126,7 +131,7 @@ impl HttpLeg {
         match watched {
             Watched::Answered(answer) => {
                 flight.landed = true;
-                let revision = shared.session().revision.unwrap_or(Revision::NEWEST_LEGACY);
+                let revision = shared.session().revision.unwrap_or(Revision::LATEST_LEGACY);
                 answer.map(|answer| message::admit(answer, revision, shared.limits.max_result_bytes))
             }
             Watched::Cancelled => Err(CallError::Cancelled { dispatched: flight.abandon("the caller cancelled") }),
@@ -144,6 +149,19 @@ impl HttpLeg {
             Ok(answer) => answer,
             Err(_) => Err(CallError::TimedOut { kind: TimeoutKind::Attempt }),
         }
+    }
+
+    /// Takes note of what the listed tools want in headers; takes tools out that a client must not offer.
+    pub fn learn(&self, tools: &mut Vec<Tool>) {
+        let shared = &self.shared;
+        if !shared.session().revision.is_some_and(Revision::is_modern) {
+            return;
+        }
+        let (headers, invalid) = param_headers::learn(tools);
+        for tool in invalid {
+            warn!(upstream = shared.name, tool, "the tool is left out: its x-mcp-header annotations are invalid");
+        }
+        *shared.tool_headers.lock().unwrap_or_else(PoisonError::into_inner) = headers;
     }
 
     pub fn lost(&self) -> CancellationToken {
@@ -248,10 +266,17 @@ impl Shared {
         let mut session = self.session();
         let mut reopened = false;
         loop {
-            let revision = session.revision.unwrap_or(Revision::NEWEST_LEGACY);
+            let revision = session.revision.unwrap_or(Revision::LATEST_LEGACY);
             let params = message::call_params(revision, call, id);
-            let outgoing =
-                Outgoing { id, method: "tools/call", name: Some(&call.tool), params, progress: Some(&progress) };
+            let headers = self.param_headers(call, revision);
+            let outgoing = Outgoing {
+                id,
+                method: "tools/call",
+                name: Some(&call.tool),
+                headers,
+                params,
+                progress: Some(&progress),
+            };
             sent.store(true, Ordering::Release);
             match self.exchange(&session, outgoing).await {
                 Outcome::Answered { answer, .. } => return Ok(answer),
@@ -278,7 +303,7 @@ impl Shared {
     ) -> Result<Answer, CallError> {
         let mut session = self.session();
         for _ in 0..2 {
-            let params = params(session.revision.unwrap_or(Revision::NEWEST_LEGACY));
+            let params = params(session.revision.unwrap_or(Revision::LATEST_LEGACY));
             match self.exchange(&session, self.own(method, params)).await {
                 Outcome::Answered { answer, .. } => return Ok(answer),
                 Outcome::Failed(error) => return Err(error),
@@ -291,8 +316,23 @@ impl Shared {
         Err(CallError::not_started("the server does not know the session that it just opened"))
     }
 
+    fn param_headers(&self, call: &Call, revision: Revision) -> Vec<(HeaderName, HeaderValue)> {
+        if !revision.is_modern() {
+            return Vec::new();
+        }
+        let known = self.tool_headers.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&call.tool).map_or_else(Vec::new, |headers| param_headers::build(headers, call.arguments.as_deref()))
+    }
+
     fn own(&self, method: &'static str, params: String) -> Outgoing<'static> {
-        Outgoing { id: self.next_id.fetch_add(1, Ordering::Relaxed), method, name: None, params, progress: None }
+        Outgoing {
+            id: self.next_id.fetch_add(1, Ordering::Relaxed),
+            method,
+            name: None,
+            headers: Vec::new(),
+            params,
+            progress: None,
+        }
     }
 
     /// Opens a session anew, unless somebody else has done so since `generation`.
@@ -338,7 +378,7 @@ impl Shared {
                 _ => {}
             }
             if self.era == EraChoice::Modern {
-                return Err(format!("it does not speak protocol revision {}", Revision::MODERN.as_str()));
+                return Err(format!("it does not speak protocol revision {}", Revision::MODERN.name()));
             }
         }
         self.initialize(generation).await

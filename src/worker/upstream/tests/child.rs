@@ -1,13 +1,13 @@
 //! Real children: shell scripts that speak just enough of the protocol.
 
+use crate::model::revision::Revision;
 use std::path::Path;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::super::{
-    CallError, LegLimits, RestartSettings, Revision, Secret, Status, StdioSettings, Transport, Upstream,
-    UpstreamSettings,
+    CallError, LegLimits, RestartSettings, Secret, Status, StdioSettings, Transport, Upstream, UpstreamSettings,
 };
 use super::{call, down, limits, lost, not_started, ready, result, run, soon, status, tool_names};
 
@@ -24,6 +24,7 @@ while read -r line; do
     *'"tools/list"'*) say '{"tools":[{"name":"echo"}],"nextCursor":"two"}' ;;
     *'"name":"die"'*) kill -9 $$ ;;
     *'"name":"hang"'*) ;;
+    *'"name":"close"'*) exec >/dev/null ;;
     *'"name":"change"'*) starts=changed; echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'; say '{}' ;;
     *'"name":"env"'*) say "{\"canary\":\"$CANARY\",\"cargo\":\"$CARGO_MANIFEST_DIR\",\"path\":\"${PATH:+set}\"}" ;;
     *'"tools/call"'*) echo "a stray line"; say '{"content":[]}' ;;
@@ -178,5 +179,19 @@ async fn a_server_that_keeps_failing_is_started_at_growing_intervals() {
     status(&upstream, slow).await;
     let starts = std::fs::read_to_string(dir.path().join("ledger")).unwrap().lines().count();
     assert_eq!(starts, 5, "after 1, 2, 4 and 8 ms");
+    soon(upstream.shutdown()).await;
+}
+
+#[tokio::test]
+async fn a_waiting_call_cuts_the_back_off_short() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = format!("if [ ! -e \"$LEDGER\" ]; then echo x >\"$LEDGER\"; exit 1; fi\n{SERVER}");
+    let mut settings = settings(script(&text, &dir.path().join("ledger")));
+    settings.restart.initial_delay = Duration::from_secs(3_600);
+    settings.restart.max_delay = Duration::from_secs(3_600);
+    settings.restart.max_delay_wanted = Duration::from_millis(1);
+    let upstream = Upstream::start(settings);
+    down(&upstream).await;
+    result(run(&upstream, call("echo", "{}")).await);
     soon(upstream.shutdown()).await;
 }

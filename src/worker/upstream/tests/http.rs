@@ -1,12 +1,13 @@
 //! HTTP legs: eras, sessions, statuses, headers, cancellation.
 
+use crate::model::revision::Revision;
 use std::time::Duration;
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::super::{
-    Answer, CallError, HttpSettings, RestartSettings, Revision, Secret, Status, TimeoutKind, Transport, Upstream,
+    Answer, CallError, HttpSettings, RestartSettings, Secret, Status, TimeoutKind, Transport, Upstream,
     UpstreamSettings,
 };
 use super::http_server::{Ending, Seen, Server, empty, events, json_body, legacy, modern};
@@ -206,6 +207,8 @@ async fn an_answer_that_is_none_is_lost() {
     let upstream = start(&server).await;
     server.change(|_| json_body(200, json!({"jsonrpc": "2.0", "id": 999_999, "result": {}})));
     lost(run(&upstream, call("t", "{}")).await);
+    server.change(|_| json_body(200, json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700}})));
+    assert_eq!(error_code(run(&upstream, call("t", "{}")).await), -32700);
     server.change(|_| json_body(200, json!("hello")));
     lost(run(&upstream, call("t", "{}")).await);
     server.change(|_| axum::response::Response::new("<html>".into()));
@@ -302,6 +305,35 @@ async fn a_failed_login_is_said_and_initialize_is_not_tried() {
     let server = Server::start(|_| empty(401)).await;
     assert!(down(&Upstream::start(settings(&server.url))).await.contains("401"));
     assert!(server.seen("initialize").is_empty());
+}
+
+#[tokio::test]
+async fn arguments_are_repeated_in_headers_where_the_tool_says_so() {
+    let server = Server::start(|seen| match seen.method() {
+        "tools/list" => {
+            let schema = |of| {
+                json!({"type": "object", "properties": {"region": of, "near": {"type": "object",
+                "properties": {"count": {"type": "integer", "x-mcp-header": "Count"}}}}})
+            };
+            let tool = |name, of| json!({"name": name, "inputSchema": schema(of)});
+            seen.result(json!({"resultType": "complete", "tools": [
+                tool("t", json!({"type": "string", "x-mcp-header": "Region"})),
+                tool("twice", json!({"type": "string", "x-mcp-header": "count"})),
+                tool("empty", json!({"type": "string", "x-mcp-header": ""})),
+                tool("float", json!({"type": "number", "x-mcp-header": "Region"})),
+            ]}))
+        }
+        _ => modern(seen).unwrap_or_else(|| echo(seen)),
+    })
+    .await;
+    let upstream = start(&server).await;
+    assert_eq!(tool_names(&upstream), ["t"], "tools with invalid annotations are left out");
+    let big = "12345678901234567890123";
+    result(run(&upstream, call("t", &format!(r#"{{"region":"é","near":{{"count":{big}}}}}"#))).await);
+    result(run(&upstream, call("t", r#"{"region":null,"near":{"count":true}}"#)).await);
+    let calls = server.seen("tools/call");
+    assert_eq!((calls[0].header("mcp-param-region"), calls[0].header("mcp-param-count")), ("=?base64?w6k=?=", big));
+    assert_eq!((calls[1].header("mcp-param-region"), calls[1].header("mcp-param-count")), ("", "true"));
 }
 
 #[tokio::test]

@@ -1,0 +1,5 @@
+//! The command line: what parses, what it prints, and how it ends.
+
+mod calls;
+mod commands;
+mod parsing;

@@ -1,0 +1,116 @@
+//! An answer of ours that is no success: status, stable code, one sentence, and the next step. Never carries internal
+//! text, and never repeats what the client sent.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+/// Why a request is not served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The stable name.
+    pub code: &'static str,
+    /// One sentence: what is wrong.
+    pub error: Cow<'static, str>,
+    /// One sentence: what to do about it.
+    pub next: Cow<'static, str>,
+    /// The `WWW-Authenticate` header (RFC 6750).
+    pub challenge: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    code: &'a str,
+    error: &'a str,
+    next: &'a str,
+}
+
+impl Refusal {
+    /// A refusal without a challenge.
+    pub fn new(
+        status: StatusCode,
+        code: &'static str,
+        error: impl Into<Cow<'static, str>>,
+        next: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self { status, code, error: error.into(), next: next.into(), challenge: None }
+    }
+
+    /// The same with a `WWW-Authenticate` header.
+    pub fn with_challenge(mut self, challenge: impl Into<String>) -> Self {
+        self.challenge = Some(challenge.into());
+        self
+    }
+
+    /// There is nothing here that the caller may see.
+    pub fn not_found(error: impl Into<Cow<'static, str>>, next: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", error, next)
+    }
+
+    /// A parameter is wrong.
+    pub fn bad_request(error: impl Into<Cow<'static, str>>, next: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_parameter", error, next)
+    }
+
+    /// A fault of ours; `id` finds it in the log.
+    pub fn internal(id: &str) -> Self {
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "internal",
+            format!("internal fault {id}"),
+            "look for this id in the server's log",
+        )
+    }
+
+    /// The store could not answer.
+    pub fn store(error: &crate::store::Error) -> Self {
+        // The text may name files and addresses of ours; it belongs in the log.
+        tracing::error!(code = error.code(), %error, "the store could not answer a request");
+        Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            error.code(),
+            "the store can not answer now",
+            "try again; if it stays so, see the server's log",
+        )
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let body = Document { code: self.code, error: &self.error, next: &self.next };
+        // Three strings always have JSON.
+        let text = serde_json::to_string(&body).unwrap_or_default();
+        let mut response = Response::new(Body::from(text));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(challenge) = self.challenge.and_then(|text| HeaderValue::from_str(&text).ok()) {
+            headers.insert(WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+/// An answer of ours in JSON. Never cached: what it shows changes, and may not be everybody's.
+pub fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    let text = match serde_json::to_vec(value) {
+        Ok(text) => text,
+        Err(error) => {
+            tracing::error!(%error, "an answer has no JSON");
+            return Refusal::internal("serialisation").into_response();
+        }
+    };
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

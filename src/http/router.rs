@@ -1,0 +1,22 @@
+//! The map of one listener: health, the API, and the MCP face as it comes in. Guards nothing: see `front.rs`.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::response::IntoResponse;
+
+use super::executions;
+use super::health::{self, Readiness};
+use super::refusal::Refusal;
+use crate::store::Store;
+
+/// Everything that is served on one listener. The limit on bodies is `front.rs`'s.
+pub fn router(mcp: Router, store: Arc<dyn Store>, readiness: Arc<Readiness>) -> Router {
+    mcp.merge(health::routes(readiness, store.clone()))
+        .merge(executions::routes(store))
+        .fallback(async || {
+            Refusal::not_found("there is nothing at this path", "MCP clients connect to /mcp").into_response()
+        })
+        .layer(DefaultBodyLimit::disable())
+}

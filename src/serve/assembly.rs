@@ -1,0 +1,146 @@
+//! One process put together: store, engine, worker, upstreams, protocol face. Listens nowhere.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::failure::Failure;
+use super::settings;
+use super::upstreams::{self, Runnable};
+use crate::config::Loaded;
+use crate::engine::clock::Clock;
+use crate::engine::{Engine, Roles};
+use crate::http::health::{Readiness, Startup};
+use crate::mcp::face::Face;
+use crate::store::{self, SqliteSettings, Store};
+use crate::worker::Worker;
+use crate::worker::reconcile::{self, Reconciler};
+use crate::worker::upstream::{Status, Upstream};
+
+/// How a process is put together.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// What it does.
+    pub roles: Roles,
+    /// Offers the demo tools.
+    pub demo: bool,
+    /// Fronts one server for one client: names unchanged, executions bound to this process, `durable_retry` on.
+    pub wrap: bool,
+}
+
+/// A process, running.
+pub struct Assembly {
+    /// The verbs.
+    pub engine: Arc<Engine>,
+    /// The protocol face.
+    pub face: Arc<Face>,
+    /// What is known of its readiness.
+    pub readiness: Arc<Readiness>,
+    servers: Vec<Upstream>,
+}
+
+/// How often idle sessions are looked for.
+const SESSION_SWEEP: Duration = Duration::from_secs(60);
+
+impl Assembly {
+    /// Opens the store and starts everything; what a dead process left is settled before anything new begins.
+    pub async fn start(loaded: &Arc<Loaded>, shape: Shape) -> Result<Assembly, Failure> {
+        let store = open_store(loaded).await?;
+        let names = upstreams::names(loaded, shape.demo);
+        let settings = settings::engine(&loaded.config, shape.wrap);
+        let engine = Engine::open(store, Clock::System, settings, &names).await.map_err(unusable)?;
+        let readiness = Readiness::new(&[]);
+        let Runnable { executors, servers } = upstreams::start(&engine, loaded, shape.demo, shape.wrap).await?;
+        if shape.roles.scheduler {
+            engine.settle_due().await.map_err(unusable)?;
+        }
+        let rules = upstreams::reconcile_rules(loaded)?;
+        let reconciler = Reconciler::new(engine.clone(), executors.clone(), rules, reconcile::Settings::default());
+        let worker = Worker::new(engine.clone(), executors);
+        engine.start_loops(shape.roles.scheduler);
+        if shape.roles.worker {
+            worker.start();
+            reconciler.start();
+        }
+        for server in &servers {
+            readiness.set(server.name(), Startup::Starting);
+            engine.spawn(report_start(server.clone(), readiness.clone(), engine.stopping().clone()));
+        }
+        let mut face = settings::face(&loaded.config, shape.wrap);
+        face.anonymous = loaded.config.auth.mode == crate::config::settings::AuthMode::None;
+        let face = Face::new(engine.clone(), face);
+        engine.spawn(sweep_sessions(face.clone(), engine.stopping().clone()));
+        Ok(Assembly { engine, face, readiness, servers })
+    }
+
+    /// Ends the upstreams, so that what they still run is settled, then everything else.
+    pub async fn end(self) {
+        self.face.draining.cancel();
+        self.engine.drain();
+        futures_util::future::join_all(self.servers.iter().map(Upstream::shutdown)).await;
+        self.engine.close(Duration::ZERO).await;
+    }
+}
+
+/// The store of this process.
+pub async fn open_store(loaded: &Loaded) -> Result<Arc<dyn Store>, Failure> {
+    let config = &loaded.config;
+    let url = config.store.url.as_ref().map(|url| url.expose().to_owned()).unwrap_or_default();
+    if let Some(path) = url.strip_prefix("sqlite:")
+        && let Some(folder) = Path::new(path).parent()
+    {
+        private_folder(folder)?;
+    }
+    let settings = SqliteSettings {
+        queue_max: config.store.max_queue as usize,
+        batch_max: config.store.max_batch as usize,
+        busy_timeout_ms: config.store.busy_timeout.0.max(1) as u64,
+        point_readers: config.store.readers as usize,
+        limits: crate::model::decide::Limits { notes_max: config.limits.stale_results_per_execution },
+        ..SqliteSettings::default()
+    };
+    store::open(&url, &settings)
+        .await
+        .map_err(|error| Failure::new(format!("{}: {error}", crate::config::mask_url(&url))))
+}
+
+/// Makes a folder that only its owner reads; one that exists stays as it is.
+pub fn private_folder(folder: &Path) -> Result<(), Failure> {
+    use std::os::unix::fs::DirBuilderExt;
+
+    if folder.as_os_str().is_empty() || folder.is_dir() {
+        return Ok(());
+    }
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|error| Failure::new(format!("{}: the folder cannot be made: {error}", folder.display())))
+}
+
+fn unusable(error: crate::engine::Error) -> Failure {
+    Failure::new(format!("the store cannot be used: {error}"))
+}
+
+async fn report_start(server: Upstream, readiness: Arc<Readiness>, stop: CancellationToken) {
+    let status = tokio::select! {
+        status = server.first_start() => status,
+        () = stop.cancelled() => return,
+    };
+    let startup = match status {
+        Status::Ready(_) => Startup::Up,
+        _ => Startup::Failed,
+    };
+    readiness.set(server.name(), startup);
+}
+
+async fn sweep_sessions(face: Arc<Face>, stop: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = tokio::time::sleep(SESSION_SWEEP) => face.sessions.sweep_idle(face.engine.clock().now_ms()),
+        }
+    }
+}

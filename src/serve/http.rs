@@ -1,0 +1,155 @@
+//! `serve`: the process behind one HTTP listener.
+
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+
+use super::assembly::{Assembly, Shape};
+use super::failure::Failure;
+use super::{settings, signals};
+use crate::config::Loaded;
+use crate::config::settings::{AuthMode, Config};
+use crate::engine::Roles;
+use crate::http::auth::{self, Auth};
+use crate::http::front::Front;
+use crate::http::guard::{Guard, GuardSettings};
+use crate::http::listener;
+use crate::http::local_token::LocalToken;
+use crate::http::proxy::{Proxy, ProxySettings};
+use crate::http::router::router;
+use crate::http::token::Tokens;
+use crate::mcp;
+
+/// What `serve` was asked for.
+pub struct ServeOptions {
+    /// The configuration.
+    pub loaded: Loaded,
+    /// What the process does.
+    pub roles: Roles,
+    /// Offers the demo tools.
+    pub demo: bool,
+}
+
+/// Serves until a signal asks it to end.
+pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
+    let ServeOptions { loaded, roles, demo } = options;
+    let loaded = Arc::new(loaded);
+    let config = &loaded.config;
+    let stop = signals::follow().map_err(|error| Failure::new(format!("signals cannot be followed: {error}")))?;
+    let mode = match config.auth.mode {
+        AuthMode::None => auth::Mode::None,
+        AuthMode::Token => auth::Mode::Token,
+        AuthMode::Proxy => auth::Mode::Proxy,
+    };
+    auth::check_bind(config.server.listen, mode).map_err(Failure::usage)?;
+    let listen = config.server.listen;
+    let socket = TcpListener::bind(listen).await.map_err(|error| bind_failure(listen, &error))?;
+    let listen = socket.local_addr().unwrap_or(listen);
+
+    let assembly = Assembly::start(&loaded, Shape { roles, demo, wrap: false }).await?;
+    let guard = GuardSettings {
+        listen,
+        hosts: config.server.allowed_hosts.iter().map(|host| host.to_string()).collect(),
+        origins: config.server.allowed_origins.iter().map(|origin| origin.to_string()).collect(),
+    };
+    let mcp = match roles.mcp {
+        true => mcp::http::router(assembly.face.clone()),
+        false => axum::Router::new(),
+    };
+    let front = Arc::new(Front {
+        guard: Guard::new(&guard).map_err(Failure::usage)?,
+        auth: authentication(&loaded, listen, &assembly)?,
+        router: router(mcp, assembly.engine.store().clone(), assembly.readiness.clone()),
+        mcp_path: "/mcp".into(),
+        body_bytes_max: config.server.max_body_bytes.len(),
+    });
+    let limits = listener::Limits {
+        connections_max: config.server.max_connections as usize,
+        header_timeout: settings::duration(config.server.header_timeout),
+        shutdown_grace: settings::duration(config.server.shutdown_grace),
+        ..listener::Limits::default()
+    };
+    announce(&loaded, listen, &assembly, demo).await;
+
+    let ending = stop.soon.clone();
+    let (readiness, draining) = (assembly.readiness.clone(), assembly.face.draining.clone());
+    tokio::spawn(async move {
+        ending.cancelled().await;
+        readiness.drain();
+        draining.cancel();
+    });
+    let ended = async {
+        listener::serve(socket, front.clone(), limits, stop.soon.clone()).await;
+        front.auth.close();
+        assembly.end().await;
+    };
+    tokio::select! {
+        () = ended => tracing::info!("ended in order"),
+        () = stop.now.cancelled() => tracing::warn!("ended at once; what was running is settled by the next start"),
+    }
+    Ok(())
+}
+
+fn bind_failure(listen: std::net::SocketAddr, error: &std::io::Error) -> Failure {
+    let next = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "another program listens there; stop it, or choose another address with --listen"
+        }
+        std::io::ErrorKind::PermissionDenied => "choose a port above 1023 with --listen",
+        _ => "choose another address with --listen",
+    };
+    Failure::new(format!("cannot listen on {listen}: {error}; {next}"))
+}
+
+fn authentication(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Assembly) -> Result<Auth, Failure> {
+    let config: &Config = &loaded.config;
+    Ok(match config.auth.mode {
+        AuthMode::None => {
+            let local = LocalToken::write(&loaded.data_dir, listen);
+            let local = local.map_err(|error| {
+                Failure::new(format!("{}: the local token cannot be written: {error}", loaded.data_dir.display()))
+            })?;
+            Auth::none(Some(local))
+        }
+        AuthMode::Token => Auth::token(Tokens::new(assembly.engine.store().clone(), assembly.engine.clock().clone())),
+        AuthMode::Proxy => {
+            let proxy = &config.auth.proxy;
+            let settings = ProxySettings {
+                principal_header: proxy.principal_header.to_string(),
+                namespace_header: proxy.namespace_header.to_string(),
+                scopes_header: proxy.scopes_header.to_string(),
+                peers: proxy.peers.iter().map(|peer| peer.to_string()).collect(),
+            };
+            Auth::proxy(Proxy::new(&settings).map_err(Failure::usage)?)
+        }
+    })
+}
+
+/// Tells the operator that the endpoint is up, what it offers, and what to type next.
+async fn announce(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Assembly, demo: bool) {
+    let listing = assembly.engine.catalog().listing();
+    let url = format!("http://{listen}/mcp");
+    eprintln!("durable-mcp {} listens on {url}", env!("CARGO_PKG_VERSION"));
+    for tool in &listing.tools {
+        let policy = &tool.policy;
+        let (delivery, source) = (policy.delivery.as_str(), policy.delivery_source.as_str());
+        eprintln!("  tool {}  {delivery} ({source})", tool.exposed);
+    }
+    for (name, _) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
+        if !listing.tools.iter().any(|tool| tool.upstream == *name) {
+            eprintln!("  server {name}  starting");
+        }
+    }
+    let example = match (demo, listing.tools.first()) {
+        (true, _) => Some(("demo_echo".to_owned(), r#"{"message":"hello"}"#)),
+        (false, Some(tool)) if tool.exposed == "word_count" => {
+            Some((tool.exposed.clone(), r#"{"text":"did it happen"}"#))
+        }
+        (false, Some(tool)) => Some((tool.exposed.clone(), "{}")),
+        (false, None) => None,
+    };
+    if let Some((tool, arguments)) = example {
+        let program = std::env::args().next().unwrap_or_else(|| "durable-mcp".into());
+        eprintln!("Call one:\n  {program} call {tool} --args '{arguments}' --url {url}");
+    }
+}

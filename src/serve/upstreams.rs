@@ -1,0 +1,226 @@
+//! From the configured servers and commands to executors and offers in the catalog.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::assembly::private_folder;
+use super::failure::Failure;
+use super::settings;
+use crate::config::Loaded;
+use crate::config::tools::{CommandTool as Command, Server};
+use crate::engine::Engine;
+use crate::engine::slots::UpstreamLimits;
+use crate::mcp::names::{self, Naming};
+use crate::worker::command::{CommandTool, Definition, Limits as CommandLimits};
+use crate::worker::demo::Demo;
+use crate::worker::executor::Executor;
+use crate::worker::publish::{self, ExposedName, Publisher};
+use crate::worker::reconcile;
+use crate::worker::upstream::{
+    HttpSettings, LegLimits, RestartSettings, Secret, Snapshot, StdioSettings, Transport, Upstream, UpstreamSettings,
+};
+use crate::worker::upstream_executor::{Reach, UpstreamExecutor};
+
+/// The lane of the demo tools.
+const DEMO: &str = "demo";
+
+/// What this process can run.
+pub struct Runnable {
+    /// One executor per upstream name.
+    pub executors: HashMap<String, Arc<dyn Executor>>,
+    /// The servers among them.
+    pub servers: Vec<Upstream>,
+}
+
+/// Everything the operator configured that runs tools: commands and demo tools are offered at once, servers start in the
+/// background and are offered as they were last known.
+pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, demo: bool, wrap: bool) -> Result<Runnable, Failure> {
+    let publisher = publisher(engine, loaded, wrap);
+    let mut runnable = offer_own_tools(engine, loaded, &publisher, demo)?;
+    let known = engine.store().upstreams().await.map_err(|error| Failure::new(error.to_string()))?;
+    for (name, server) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
+        engine.slots().open(name, settings::limits(loaded.config.server_queue(name)));
+        let row = known.iter().find(|row| row.name == *name);
+        let last_known = row.and_then(|row| publish::last_known(&row.snapshot));
+        let upstream = Upstream::start(server_settings(loaded, name, server, last_known));
+        publisher.follow(upstream.clone());
+        let reach = if server.command.is_some() { Reach::Child } else { Reach::Connection };
+        let executor = UpstreamExecutor::new(upstream.clone(), reach, key_arguments(server));
+        runnable.executors.insert(name.clone(), Arc::new(executor));
+        runnable.servers.push(upstream);
+    }
+    Ok(runnable)
+}
+
+/// The rules for asking what became of lost calls. An unreadable rule is a mistake of the operator's.
+pub fn reconcile_rules(loaded: &Loaded) -> Result<reconcile::Rules, Failure> {
+    let mut rules = reconcile::Rules::new();
+    for (name, server) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
+        for tool in server.tools.keys() {
+            let policy = loaded.config.server_policy(name, tool);
+            let Some(configured) = settings::rules(&policy, None).reconcile else { continue };
+            let rule = reconcile::Rule::parse(&configured)
+                .map_err(|error| Failure::usage(format!("servers.{name}.tools.{tool}.reconcile: {error}")))?;
+            rules.insert((name.clone(), tool.clone()), rule);
+        }
+    }
+    Ok(rules)
+}
+
+fn publisher(engine: &Arc<Engine>, loaded: &Arc<Loaded>, wrap: bool) -> Arc<Publisher> {
+    let (named, ruled) = (loaded.clone(), loaded.clone());
+    let exposed = move |upstream: &str, tool: &str| match named.config.servers.get(upstream) {
+        Some(_) if wrap => tool.to_owned(),
+        Some(server) => {
+            let prefix = server.prefix.as_ref().map_or(upstream, |prefix| &**prefix);
+            names::exposed(Naming::Prefixed(prefix), tool).into_owned()
+        }
+        None => tool.to_owned(),
+    };
+    let exposed: ExposedName = Arc::new(exposed);
+    let naming = exposed.clone();
+    let rules = move |upstream: &str, tool: &str| {
+        let policy = match ruled.config.servers.contains_key(upstream) {
+            true => ruled.config.server_policy(upstream, tool),
+            false => ruled.config.tool_policy(tool),
+        };
+        settings::rules(&policy, namespaces(&ruled, &naming(upstream, tool)))
+    };
+    Publisher::new(engine.clone(), Arc::new(rules), exposed)
+}
+
+/// The arguments that carry keys, by tool.
+fn key_arguments(server: &Server) -> HashMap<String, String> {
+    let named = |(tool, rules): (&String, &crate::config::tools::ServerTool)| {
+        Some((tool.clone(), rules.key_argument.as_ref()?.to_string()))
+    };
+    server.tools.iter().filter_map(named).collect()
+}
+
+/// The names of everything that offers tools, in the order they are listed.
+pub fn names(loaded: &Loaded, demo: bool) -> Vec<String> {
+    let config = &loaded.config;
+    let servers = config.servers.iter().filter(|(_, server)| server.enabled).map(|(name, _)| name.clone());
+    let commands = config.tools.iter().filter(|(_, tool)| tool.enabled).map(|(name, _)| command_lane(name));
+    servers.chain(commands).chain(demo.then(|| DEMO.to_owned())).collect()
+}
+
+/// The lane of one command: each has its own slots and queue.
+fn command_lane(tool: &str) -> String {
+    format!("tools.{tool}")
+}
+
+/// Who may call `exposed`; absent: everybody.
+fn namespaces(loaded: &Loaded, exposed: &str) -> Option<Vec<String>> {
+    let declared = &loaded.config.namespaces;
+    if declared.values().all(|namespace| namespace.tools.is_none()) {
+        return None;
+    }
+    let mut allowed: Vec<String> =
+        declared.iter().filter(|(_, namespace)| namespace.allows(exposed)).map(|(name, _)| name.clone()).collect();
+    if !declared.contains_key(crate::model::principal::DEFAULT_NAMESPACE) {
+        allowed.push(crate::model::principal::DEFAULT_NAMESPACE.to_owned());
+    }
+    Some(allowed)
+}
+
+fn offer_own_tools(engine: &Engine, loaded: &Loaded, publisher: &Publisher, demo: bool) -> Result<Runnable, Failure> {
+    let mut executors: HashMap<String, Arc<dyn Executor>> = HashMap::new();
+    for (name, tool) in loaded.config.tools.iter().filter(|(_, tool)| tool.enabled) {
+        let lane = command_lane(name);
+        let definition = definition(name, tool).tool_object().map_err(|error| Failure::usage(error.to_string()))?;
+        engine.slots().open(&lane, settings::limits(loaded.config.tool_queue(name)));
+        publisher.offer_own(&lane, &[definition]);
+        executors.insert(lane, Arc::new(command(loaded, tool)));
+    }
+    if demo {
+        let folder = loaded.data_dir.join("demo");
+        private_folder(&folder)?;
+        let limits = settings::limits(loaded.config.tool_queue(DEMO));
+        // The demo tools share the process's slots and have no bound of their own.
+        let concurrency = loaded.config.worker.slots as usize;
+        engine.slots().open(DEMO, UpstreamLimits { concurrency, ..limits });
+        publisher.offer_own(DEMO, &Demo::definitions());
+        executors.insert(DEMO.to_owned(), Arc::new(Demo::new(&folder)));
+    }
+    Ok(Runnable { executors, servers: Vec::new() })
+}
+
+fn definition(name: &str, tool: &Command) -> Definition {
+    let schema = |source: &Option<crate::config::json::JsonSource>| {
+        source.as_ref().and_then(|source| source.object()).map(|object| object.get().to_owned())
+    };
+    Definition {
+        name: name.to_owned(),
+        title: tool.title.as_ref().map(|text| text.to_string()),
+        description: tool.description.as_ref().map(|text| text.to_string()),
+        input_schema: schema(&tool.input_schema),
+        output_schema: schema(&tool.output_schema),
+        // Plain hints always serialise.
+        annotations: serde_json::to_string(&tool.annotations).ok(),
+    }
+}
+
+fn command(loaded: &Loaded, tool: &Command) -> CommandTool {
+    let mut argv = tool.command.iter().map(|word| word.to_string());
+    let program = program(&loaded.base_dir, &argv.next().unwrap_or_default());
+    let defaults = CommandTool::new(program, argv.map(OsString::from).collect());
+    CommandTool {
+        env: tool.env.iter().map(|(name, value)| (name.clone(), Secret::new(value.expose()))).collect(),
+        cwd: tool.cwd.as_ref().map(|cwd| loaded.base_dir.join(&**cwd)),
+        has_output_schema: tool.output_schema.is_some(),
+        key_argument: tool.key_argument.as_ref().map(|name| name.to_string()),
+        limits: CommandLimits { stdout_bytes: loaded.config.limits.result_bytes.len(), ..CommandLimits::default() },
+        ..defaults
+    }
+}
+
+/// A program with a path in its name is relative to the configuration; a bare name is looked for in `PATH`.
+fn program(base_dir: &Path, name: &str) -> OsString {
+    match name.contains('/') {
+        true => base_dir.join(name).into_os_string(),
+        false => name.into(),
+    }
+}
+
+/// How to reach and run one configured server.
+fn server_settings(loaded: &Loaded, name: &str, server: &Server, last_known: Option<Snapshot>) -> UpstreamSettings {
+    let config = &loaded.config;
+    let transport = match (&server.command, &server.url) {
+        (Some(command), _) => {
+            let args = server.args.iter().map(|word| OsString::from(word.to_string())).collect();
+            let env: BTreeMap<String, Secret> =
+                server.env.iter().map(|(name, value)| (name.clone(), Secret::new(value.expose()))).collect();
+            Transport::Stdio(StdioSettings {
+                env,
+                cwd: server.cwd.as_ref().map(|cwd| loaded.base_dir.join(PathBuf::from(cwd.to_string()))),
+                ..StdioSettings::new(program(&loaded.base_dir, command), args)
+            })
+        }
+        (None, url) => {
+            let url = url.as_ref().map(|url| url.expose().to_owned()).unwrap_or_default();
+            let headers = server.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.expose())));
+            Transport::Http(HttpSettings { headers: headers.collect(), ..HttpSettings::new(url) })
+        }
+    };
+    UpstreamSettings {
+        restart: RestartSettings {
+            initial_delay: settings::duration(server.restart.initial_interval),
+            max_delay: settings::duration(server.restart.max_interval),
+            healthy_after: settings::duration(server.restart.reset_after),
+            ..RestartSettings::default()
+        },
+        limits: LegLimits {
+            handshake_timeout: settings::duration(server.start_timeout),
+            start_timeout: settings::duration(server.start_timeout),
+            request_timeout: settings::duration(server.request_timeout),
+            max_result_bytes: config.limits.result_bytes.len(),
+            log_lines_per_second: config.limits.child_log_rate,
+            ..LegLimits::default()
+        },
+        last_known,
+        ..UpstreamSettings::new(name, transport)
+    }
+}

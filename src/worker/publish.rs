@@ -1,0 +1,199 @@
+//! What the upstreams offer, brought to the catalog: at start as it was last known, then as each server lists it. Keeps
+//! the last known picture in the store. Names no tool and reads no configuration: both come in as functions.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::rules::{Rules, name_of, offered};
+use super::upstream::{ServerFacts, Snapshot, Status, Tool, Upstream};
+use crate::engine::Engine;
+use crate::engine::catalog::Offer;
+use crate::model::revision::Revision;
+use crate::store::UpstreamRow;
+
+/// The operator's rules for a tool, by upstream and the tool's own name.
+pub type RulesOf = Arc<dyn Fn(&str, &str) -> Rules + Send + Sync>;
+/// The name clients call a tool by, from upstream and the tool's own name.
+pub type ExposedName = Arc<dyn Fn(&str, &str) -> String + Send + Sync>;
+
+/// A picture of an upstream as it is stored.
+#[derive(Deserialize, Serialize)]
+struct Stored {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
+    tools: Vec<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    instructions: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    server_info: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    capabilities: Option<Box<RawValue>>,
+}
+
+/// A stored picture, for `UpstreamSettings::last_known`; `None` when it cannot be read, which costs a slow start and
+/// nothing else.
+pub fn last_known(snapshot: &str) -> Option<Snapshot> {
+    let stored: Stored = serde_json::from_str(snapshot).ok()?;
+    let facts = stored.revision.as_deref().and_then(Revision::find).map(|revision| ServerFacts {
+        revision,
+        server_info: stored.server_info,
+        capabilities: stored.capabilities,
+        instructions: stored.instructions,
+    });
+    let tools = stored.tools.into_iter().filter_map(|raw| Some(Tool { name: name_of(&raw)?, raw }));
+    Some(Snapshot { generation: 0, facts, tools: tools.collect() })
+}
+
+/// Brings offers to the catalog of an engine.
+pub struct Publisher {
+    engine: Arc<Engine>,
+    rules: RulesOf,
+    exposed: ExposedName,
+}
+
+impl Publisher {
+    /// A publisher for the catalog of `engine`.
+    pub fn new(engine: Arc<Engine>, rules: RulesOf, exposed: ExposedName) -> Arc<Publisher> {
+        Arc::new(Publisher { engine, rules, exposed })
+    }
+
+    /// Offers tools of our own: commands, demo tools.
+    pub fn offer_own(&self, upstream: &str, definitions: &[Box<RawValue>]) {
+        self.publish(upstream, definitions.iter().map(|raw| &**raw), Offer { known: true, ..Offer::default() });
+        self.tell(upstream);
+    }
+
+    /// Offers what is known of `upstream` now, and from then on each change, until the engine stops.
+    pub fn follow(self: &Arc<Self>, upstream: Upstream) {
+        let mut follower = Follower { publisher: self.clone(), name: upstream.name().to_owned(), last: None };
+        let mut tools = upstream.tools();
+        let mut status = upstream.status();
+        let first = tools.borrow_and_update().clone();
+        follower.show(&first, &status.borrow_and_update());
+        self.engine.spawn(async move {
+            let stop = follower.publisher.engine.stopping().clone();
+            loop {
+                let gone = tokio::select! {
+                    () = stop.cancelled() => return,
+                    changed = tools.changed() => changed.is_err(),
+                    changed = status.changed() => changed.is_err(),
+                };
+                let snapshot = tools.borrow_and_update().clone();
+                let standing = status.borrow_and_update().clone();
+                if let Some(text) = follower.show(&snapshot, &standing) {
+                    follower.keep(text).await;
+                }
+                // The upstream has ended; what it said last was shown.
+                if gone {
+                    return;
+                }
+            }
+        });
+    }
+
+    fn publish<'a>(&self, upstream: &str, definitions: impl Iterator<Item = &'a RawValue>, offer: Offer) {
+        let mut tools = Vec::new();
+        for definition in definitions {
+            let Some(name) = name_of(definition) else {
+                tracing::warn!(upstream, "a tool was left out: its object has no readable name");
+                continue;
+            };
+            let rules = (self.rules)(upstream, &name);
+            tools.extend(offered(definition, upstream, (self.exposed)(upstream, &name), &rules).map(Arc::new));
+        }
+        for exposed in self.engine.catalog().publish(upstream, Offer { tools, ..offer }) {
+            tracing::warn!(upstream, tool = exposed, "a tool was left out: another one is called by that name");
+        }
+    }
+
+    /// One line per set of tools: what may happen to a lost call, and who said so.
+    fn tell(&self, upstream: &str) {
+        let listing = self.engine.catalog().listing();
+        let mut kinds: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+        for tool in listing.tools.iter().filter(|tool| tool.upstream == upstream) {
+            let policy = &tool.policy;
+            kinds.entry((policy.delivery.as_str(), policy.delivery_source.as_str())).or_default().push(&tool.exposed);
+        }
+        let kinds =
+            kinds.iter().map(|((delivery, source), tools)| format!("{delivery} ({source}): {}", tools.join(", ")));
+        let kinds: Vec<_> = kinds.collect();
+        let kinds = if kinds.is_empty() { "none".to_owned() } else { kinds.join("; ") };
+        tracing::info!(upstream, "tools of {upstream}: {kinds}");
+    }
+}
+
+/// What was last shown of one upstream.
+struct Follower {
+    publisher: Arc<Publisher>,
+    name: String,
+    last: Option<(String, Option<String>)>,
+}
+
+impl Follower {
+    /// Publishes what differs from what was shown last; returns the picture's text when the server itself gave a new one.
+    fn show(&mut self, snapshot: &Snapshot, status: &Status) -> Option<String> {
+        let text = write(snapshot);
+        let problem = problem(status);
+        // Nothing was heard of it yet: whoever asks for its tools does better to wait.
+        if snapshot.facts.is_none() && snapshot.tools.is_empty() && problem.is_none() {
+            return None;
+        }
+        let (new_text, new_problem) = match &self.last {
+            Some((last_text, last_problem)) => (*last_text != text, *last_problem != problem),
+            None => (true, true),
+        };
+        if !new_text && !new_problem {
+            return None;
+        }
+        let facts = snapshot.facts.as_ref();
+        let offer = Offer {
+            known: snapshot.facts.is_some() || !snapshot.tools.is_empty() || problem.is_some(),
+            instructions: facts.and_then(|facts| facts.instructions.clone()),
+            server_info: facts.and_then(|facts| facts.server_info.clone()).map(Arc::from),
+            problem: problem.clone(),
+            ..Offer::default()
+        };
+        self.publisher.publish(&self.name, snapshot.tools.iter().map(|tool| &*tool.raw), offer);
+        if new_text && !snapshot.tools.is_empty() {
+            self.publisher.tell(&self.name);
+        }
+        self.last = Some((text.clone(), problem));
+        (new_text && snapshot.generation > 0).then_some(text)
+    }
+
+    async fn keep(&self, text: String) {
+        let engine = &self.publisher.engine;
+        let updated_at_ms = engine.clock().now_ms();
+        let row = UpstreamRow { name: self.name.clone(), snapshot: text.into(), updated_at_ms };
+        if let Err(error) = engine.store().put_upstream(row).await {
+            tracing::warn!(upstream = self.name, code = error.code(), "a list of tools could not be stored: {error}");
+        }
+    }
+}
+
+fn problem(status: &Status) -> Option<String> {
+    match status {
+        Status::Starting | Status::Ready(_) => None,
+        Status::Down { reason, .. } | Status::Failed { reason } => Some(reason.clone()),
+        Status::Stopped => Some("it is stopped".to_owned()),
+    }
+}
+
+fn write(snapshot: &Snapshot) -> String {
+    let facts = snapshot.facts.as_ref();
+    let stored = Stored {
+        revision: facts.map(|facts| facts.revision.name().to_owned()),
+        tools: snapshot.tools.iter().map(|tool| tool.raw.clone()).collect(),
+        instructions: facts.and_then(|facts| facts.instructions.clone()),
+        server_info: facts.and_then(|facts| facts.server_info.clone()),
+        capabilities: facts.and_then(|facts| facts.capabilities.clone()),
+    };
+    // Strings and raw JSON always serialise.
+    serde_json::to_string(&stored).expect("a picture of tools is always JSON")
+}
