@@ -65,15 +65,19 @@ impl Worker {
             let draining = worker.engine.draining().clone();
             let poll = Duration::from_millis(worker.engine.settings().worker_poll_ms);
             loop {
-                if let Err(error) = worker.pull().await {
-                    tracing::warn!(code = error.code(), "a worker could not look for work: {error}");
-                    // Freed slots announce the same work over and over while the store can not be used.
-                    tokio::time::sleep(STORE_RETRY).await;
-                }
+                let wait = match worker.pull().await {
+                    Ok(()) => poll,
+                    Err(error) => {
+                        tracing::warn!(code = error.code(), "a worker could not look for work: {error}");
+                        // Freed slots announce the same work over and over while the store can not be used.
+                        tokio::time::sleep(STORE_RETRY).await;
+                        Duration::ZERO
+                    }
+                };
                 tokio::select! {
                     () = draining.cancelled() => return,
                     () = worker.engine.work_available() => {}
-                    () = tokio::time::sleep(poll) => {}
+                    () = tokio::time::sleep(wait) => {}
                 }
             }
         });

@@ -353,8 +353,6 @@ async fn work_is_found_again_after_the_store_failed() {
     scene.store.fail("candidates", 1);
     scene.store.fail("payload", 1);
     run.end("done");
-    // The failed look announces nothing by itself; the next call does.
-    let _third = scene.submit(call(Policy::default())).await;
     let next = scene.run().await;
     assert_eq!(next.job.id, waiting.id());
     assert_eq!(count(&scene.engine, waiting.id(), "leased").await, 1);
