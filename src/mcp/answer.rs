@@ -231,7 +231,7 @@ fn failed(head: &Head) -> String {
         1 => "One attempt was made.".to_owned(),
         n => format!("{n} attempts were made; none is left."),
     };
-    let effect = match head.effect_possible || (code != "not_started" && head.attempt > 0) {
+    let effect = match head.effect_possible {
         true => "An attempt may have had its effect.",
         false => "It had no effect.",
     };
