@@ -2,7 +2,10 @@
 //! stands behind and in front of the program (fixture server, client drivers) is in `tests/kit` and `tests/clients`.
 
 mod clients_direct;
+mod exact_bytes;
+mod handles;
 mod kit_direct;
+mod lists;
 mod support;
 mod through;
 mod tidy;
