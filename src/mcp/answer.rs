@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 
 use super::face::{Builtins, SERVER_INFO};
 use super::reject::{RpcError, code};
-use super::revision::Era;
 use super::splice::{self, Additions};
 use crate::engine::waiters::Settled;
 use crate::engine::{self};
 use crate::model::execution::{Effect, Head, State};
+use crate::model::revision::Era;
 
 /// The member of a response.
 #[derive(Debug, Clone, PartialEq)]

@@ -365,7 +365,7 @@ impl Case<'_> {
             attempt: self.head.attempt,
             ran: true,
             error,
-            by: Some(order.principal.clone()),
+            by: Some(order.clone()),
         })
     }
 
@@ -410,7 +410,10 @@ impl Case<'_> {
                 attempt: self.head.attempt,
                 ran: false,
                 error: error("reconciled", "the upstream says that the call took no effect"),
-                by: Some("reconcile".into()),
+                by: Some(Order {
+                    principal: "reconcile".into(),
+                    reason: "the upstream was asked, and said that the call took no effect".into(),
+                }),
             },
         })
     }

@@ -77,9 +77,9 @@ pub enum Event {
         ran: bool,
         /// Why.
         error: ErrorInfo,
-        /// The principal that ordered it; absent when the policy did.
+        /// Who ordered it, with the reason; absent when the policy did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        by: Option<Order>,
     },
     /// Dispatched, outcome never learnt, not run again.
     Lost {

@@ -1,9 +1,17 @@
 //! The one integration binary: a module per theme, so that the library is linked once. Helpers are in `support`; what
 //! stands behind and in front of the program (fixture server, client drivers) is in `tests/kit` and `tests/clients`.
 
+mod cases_deadline;
+mod cases_disconnect;
+mod cases_duplicates;
+mod cases_limits;
+mod cases_proxy;
+mod cases_scene;
+mod cases_unknown;
 mod clients_direct;
 mod exact_bytes;
 mod handles;
+mod identity;
 mod kit_direct;
 mod lists;
 mod support;

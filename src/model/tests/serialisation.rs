@@ -20,7 +20,7 @@ fn events() -> Vec<Event> {
         Event::Parked,
         Event::Resumed,
         Event::Retried { run_at_ms: START_MS, attempt: 1, ran: true, error: error(), by: None },
-        Event::Retried { run_at_ms: START_MS, attempt: 1, ran: false, error: error(), by: Some("ada".into()) },
+        Event::Retried { run_at_ms: START_MS, attempt: 1, ran: false, error: error(), by: Some(order()) },
         Event::Lost { attempt: 1, error: error() },
         Event::Completed {
             fencing_token: Some(1),

@@ -18,10 +18,10 @@ use tokio::sync::broadcast::error::RecvError;
 pub use rule::{LostCall, Question, Rule, RuleError, Verdict};
 
 use super::executor::{Executor, Job, Outcome};
-use super::splice::quoted;
 use crate::engine::{Engine, Result};
 use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
+use crate::model::json::quoted;
 use crate::store::{ListQuery, Payload, PayloadKind};
 
 /// Executions remembered as looked at.
