@@ -41,7 +41,7 @@ impl Run {
     }
 
     fn act(&self, act: Act) {
-        self.act.send(act).ok().expect("the tool runs");
+        assert!(self.act.send(act).is_ok(), "the tool runs");
     }
 }
 
@@ -56,7 +56,7 @@ impl Executor for Stage {
     async fn run(&self, job: Job, report: Report<'_>) -> Outcome {
         let (act, mut acts) = mpsc::unbounded_channel();
         let cancel = job.cancel.clone();
-        self.runs.send(Run { job, act }).ok().expect("the test goes on");
+        assert!(self.runs.send(Run { job, act }).is_ok(), "the test goes on");
         loop {
             tokio::select! {
                 act = acts.recv() => match act {
