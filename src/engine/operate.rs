@@ -8,7 +8,7 @@ use crate::model::decide::{Answer, Command, Outcome};
 use crate::model::event::{Digest, Order};
 use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
-use crate::store::{Payload, PayloadKind};
+use crate::store::{LeaseRef, Payload, PayloadKind};
 
 impl Engine {
     /// Cancels an execution; final at once. The row says whether it may have had its effect.
@@ -22,7 +22,12 @@ impl Engine {
     }
 
     /// Says what became of an `unknown`.
-    pub async fn resolve(self: &Arc<Self>, id: ExecutionId, by: Order, result: Option<(Payload, bool)>) -> Result<Head> {
+    pub async fn resolve(
+        self: &Arc<Self>,
+        id: ExecutionId,
+        by: Order,
+        result: Option<(Payload, bool)>,
+    ) -> Result<Head> {
         let (outcome, payload) = match result {
             Some((result, is_error)) => {
                 (Outcome::Completed { result: Digest::of(&result), is_error }, Some((PayloadKind::Result, result)))
@@ -32,10 +37,12 @@ impl Engine {
         self.order(id, "resolve", Command::Resolve { by, outcome }, payload).await
     }
 
-    /// Records what the upstream said about an `unknown`: the result of a call that took effect, or that it did not.
-    pub async fn reconcile(self: &Arc<Self>, id: ExecutionId, found: Option<Payload>) -> Result<Head> {
-        let command = Command::Reconcile { found: found.as_deref().map(Digest::of) };
-        self.order(id, "reconcile", command, found.map(|result| (PayloadKind::Result, result))).await
+    /// Records what the upstream said about the attempt that was lost under this lease: the result of a call that took
+    /// effect, or that it did not.
+    pub async fn reconcile(self: &Arc<Self>, lost: LeaseRef, found: Option<Payload>) -> Result<Head> {
+        let found_digest = found.as_deref().map(Digest::of);
+        let command = Command::Reconcile { fencing_token: lost.fencing_token, found: found_digest };
+        self.order(lost.id, "reconcile", command, found.map(|result| (PayloadKind::Result, result))).await
     }
 
     /// Gives an order, which is carried out whole whether or not whoever gave it stays.

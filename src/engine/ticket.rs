@@ -51,7 +51,15 @@ pub enum News {
 impl Ticket {
     pub(super) fn new(engine: Arc<Engine>, head: Head, attached: bool) -> Ticket {
         let sight = engine.waiters.enter(head.id());
-        Ticket { engine, sight, head: Arc::new(head), attached, departure: Departure::Gone, left: false, coalesces: false }
+        Ticket {
+            engine,
+            sight,
+            head: Arc::new(head),
+            attached,
+            departure: Departure::Gone,
+            left: false,
+            coalesces: false,
+        }
     }
 
     /// The execution.

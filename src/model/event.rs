@@ -107,6 +107,8 @@ pub enum Event {
     Failed {
         /// The try that failed; 0 when none was made.
         attempt: u32,
+        /// That try may have had its effect.
+        ran: bool,
         /// Why.
         error: ErrorInfo,
         /// Who said so, for `resolve`, with the reason.

@@ -3,6 +3,7 @@
 //! names of its revisions: what it needs of these comes in as a parameter.
 
 pub mod arguments;
+pub mod command;
 pub mod decide;
 pub mod event;
 pub mod execution;

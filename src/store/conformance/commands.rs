@@ -214,7 +214,7 @@ pub(super) async fn a_person_decides_about_an_unknown(ground: &dyn Ground) -> Ve
                 (Command::Resolve { by: by.clone(), outcome }, State::Completed)
             }
             1 => (Command::Resolve { by: by.clone(), outcome: Outcome::Failed }, State::Failed),
-            2 => (Command::Reconcile { found: Some(Digest::of("1")) }, State::Completed),
+            2 => (Command::Reconcile { fencing_token: 1, found: Some(Digest::of("1")) }, State::Completed),
             _ => (Command::Retry(by.clone()), State::Scheduled),
         };
         let mut apply = scene.apply(id, command);

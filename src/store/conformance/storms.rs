@@ -158,8 +158,8 @@ fn random_command(random: &mut Random, fencing_token: i64, result: &str) -> Opti
         38 => Command::Cancel(by),
         39..=42 => Command::Retry(by),
         43 => Command::Resolve { by, outcome: Outcome::Failed },
-        44..=45 => Command::Reconcile { found: None },
-        46 => Command::Reconcile { found: Some(digest) },
+        44..=45 => Command::Reconcile { fencing_token, found: None },
+        46 => Command::Reconcile { fencing_token, found: Some(digest) },
         47 => Command::Heartbeat { fencing_token, ttl_ms: 10_000 },
         _ => return None,
     })

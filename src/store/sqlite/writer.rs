@@ -133,9 +133,11 @@ impl Writer {
             let gathered = self.gather(queue);
             let closing = matches!(gathered, Gathered::Closing(_));
             if self.batch.commands > 0 || self.marks_are_due(closing) {
+                let started = Instant::now();
                 self.write();
+                let held = started.elapsed();
                 self.checkpointer.tend(&self.connection);
-                self.let_others_in(queue);
+                self.let_others_in(queue, held);
             } else if self.shared.watch.is_watched() {
                 self.look();
             }
@@ -289,10 +291,11 @@ impl Writer {
     }
 
     /// A writer that has always more to write would starve those who poll for the lock.
-    fn let_others_in(&self, queue: &Outlet) {
+    fn let_others_in(&self, queue: &Outlet, held: Duration) {
         let others_write = self.others_seen.is_some_and(|seen| seen.elapsed() < OTHERS_REMEMBERED);
         if others_write && !queue.is_empty() {
-            std::thread::sleep(PAUSE_FOR_OTHERS);
+            // A busy machine wakes them late: the longer a commit takes, the longer they need.
+            std::thread::sleep((held / 2).clamp(PAUSE_FOR_OTHERS_MIN, PAUSE_FOR_OTHERS_MAX));
         }
     }
 
@@ -320,7 +323,8 @@ pub(super) const CLOSED: &str = "the store is closed";
 /// How long after another process's write this one still makes room for it.
 const OTHERS_REMEMBERED: Duration = Duration::from_secs(1);
 /// Longer than the longest pause between two tries of a process that waits (`busy.rs`).
-const PAUSE_FOR_OTHERS: Duration = Duration::from_micros(500);
+const PAUSE_FOR_OTHERS_MIN: Duration = Duration::from_micros(700);
+const PAUSE_FOR_OTHERS_MAX: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy)]
 enum Guard {

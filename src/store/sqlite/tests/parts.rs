@@ -19,7 +19,7 @@ fn every_event() -> Vec<Event> {
         Event::Held,
         Event::Parked,
         Event::Resumed,
-        Event::Retried { run_at_ms: 1, attempt: 1, ran: true, error: error.clone(), by: Some("ann".into()) },
+        Event::Retried { run_at_ms: 1, attempt: 1, ran: true, error: error.clone(), by: Some(order.clone()) },
         Event::Lost { attempt: 1, error: error.clone() },
         Event::Completed {
             fencing_token: Some(1),
@@ -28,7 +28,7 @@ fn every_event() -> Vec<Event> {
             result: Digest::of("1"),
             by: Some(order.clone()),
         },
-        Event::Failed { attempt: 0, error, by: None },
+        Event::Failed { attempt: 0, ran: false, error, by: None },
         Event::Cancelled { effect: Effect::Unknown, by: order },
         Event::Rejected { fencing_token: 1, reason: "ended".into(), result: None },
         Event::Conflicted { arguments_hash: "00".into(), foreign: false },
