@@ -98,7 +98,10 @@ impl Engine {
         crash::point("before_submit");
         let arrival = Arc::new(Arrival { call, arguments_hash });
         match self.store_call(arrival.clone(), IfWaited::Tell).await? {
-            Stored::Ticket(ticket) => Ok(ticket),
+            Stored::Ticket(mut ticket) => {
+                ticket.coalesces = arrival.call.tool.identity.unkeyed == Unkeyed::Coalesce;
+                Ok(ticket)
+            }
             Stored::Waited(id) => {
                 // An equal call is waited for. A client that re-issues after a cut connection may be here before the
                 // cut was noticed: look for a moment whether the earlier caller is just leaving.
