@@ -107,6 +107,7 @@ impl Engine {
     pub async fn claim(&self, candidate: &Head, slot: Slot) -> Result<bool> {
         let request = LeaseRequest { takes_over: candidate.ident.bound_to, ..self.lease_request() };
         let id = candidate.id();
+        crash::point("before_claim");
         let applied = self.apply(id, Command::Lease(request), None, Some(candidate)).await?;
         self.slots.dequeue(&candidate.ident.upstream, id);
         let Some(Applied { head, answer: Answer::Leased { .. } }) = applied else { return Ok(false) };
@@ -130,7 +131,9 @@ impl Engine {
     pub async fn fail(&self, lease: LeaseRef, failure: Failure, rpc_error: Option<Payload>) -> Result<Answer> {
         let command = Command::Fail { fencing_token: lease.fencing_token, failure };
         let payload = rpc_error.map(|error| (PayloadKind::Error, error));
+        crash::point("before_fail");
         let applied = self.apply(lease.id, command, payload, None).await;
+        crash::point("fail_recorded");
         self.finish(lease, applied)
     }
 
@@ -162,7 +165,9 @@ impl Engine {
         if leases.is_empty() {
             return Ok(());
         }
+        crash::point("before_heartbeat");
         let answers = self.store.heartbeat(leases.clone(), self.settings.lease_ttl_ms, self.now_ms()).await?;
+        crash::point("heartbeat_written");
         for (lease, answer) in leases.iter().zip(answers) {
             if answer != Answer::Extended {
                 self.running.cancel(lease.id);

@@ -11,6 +11,7 @@ use crate::model::decide::Command;
 use crate::model::event::ExpiryCause;
 use crate::model::execution::Head;
 use crate::model::id::ProcessId;
+use crate::store::crash;
 
 /// How often callers of executions that run elsewhere look at the store at least, in milliseconds.
 const FOREIGN_POLL_MS: u64 = 1_000;
@@ -32,14 +33,21 @@ impl Engine {
             let timed_out = due.timed_out.iter().map(|id| (*id, Command::TimeOut));
             let writes =
                 expired.chain(promotable).chain(timed_out).map(|(id, command)| self.apply(id, command, None, None));
+            if !dead.is_empty() {
+                crash::point("before_settle");
+            }
             for applied in join_all(writes).await {
                 applied?;
+            }
+            if !dead.is_empty() {
+                crash::point("settled");
             }
             if full {
                 continue;
             }
             for process in dead {
                 self.store.bury_process(process).await?;
+                crash::point("buried");
             }
             let latest_ms = now_ms + self.settings.scheduler_interval_ms;
             return Ok(due.next_at_ms.map_or(latest_ms, |at_ms| at_ms.clamp(now_ms + 1, latest_ms)));

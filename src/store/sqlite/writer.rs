@@ -17,7 +17,7 @@ use super::policies::{Policies, StoredPolicies};
 use super::settings::SqliteSettings;
 use super::tx::Tx;
 use super::watch::Watch;
-use crate::store::{Error, Result};
+use crate::store::{Error, Result, crash};
 
 /// What the writer's queue holds.
 pub(super) enum Job {
@@ -203,7 +203,9 @@ impl Writer {
     /// Runs everything in one transaction; on an error nothing of it is stored.
     fn transaction(&mut self, items: &mut [Item], guard: Guard) -> Sql<Vec<Result<()>>> {
         let done = self.begin().and_then(|()| self.run_all(items, guard)).and_then(|fates| {
+            crash::point("before_commit");
             self.connection.prepare_cached("COMMIT")?.execute([])?;
+            crash::point("after_commit");
             Ok(fates)
         });
         if done.is_err() {
