@@ -16,6 +16,7 @@ pub mod waiters;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{Notify, broadcast};
@@ -115,6 +116,8 @@ pub struct Engine {
     local: OnceLock<Arc<dyn LocalWorker>>,
     unknown: broadcast::Sender<ExecutionId>,
     work_available: Notify,
+    /// A freed slot is a reason to look into the store, whoever waits here.
+    backlog: AtomicBool,
     scheduler_due: Notify,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -140,6 +143,7 @@ impl Engine {
             local: OnceLock::new(),
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             work_available: Notify::new(),
+            backlog: AtomicBool::new(false),
             scheduler_due: Notify::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),

@@ -3,6 +3,7 @@
 //! compare-and-set.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::future::join_all;
 
@@ -164,9 +165,14 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether the store may hold work for a lane that was full at the last look: calls that another process queued.
+    pub fn expect_backlog(&self, expected: bool) {
+        self.backlog.store(expected, Ordering::Relaxed);
+    }
+
     /// A worker of this process has room again.
     pub fn slot_freed(&self) {
-        if self.slots.waiting() > 0 {
+        if self.slots.waiting() > 0 || self.backlog.swap(false, Ordering::Relaxed) {
             self.work_available.notify_one();
         }
     }

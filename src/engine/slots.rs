@@ -102,6 +102,11 @@ impl Slots {
         lanes.iter().filter(|(_, lane)| lane.free.available_permits() > 0).map(|(name, _)| name.clone()).collect()
     }
 
+    /// True when a lane of this process has no room: what the store holds for it is not looked at.
+    pub fn any_full(&self) -> bool {
+        self.process.available_permits() == 0 || self.lanes().values().any(|lane| lane.free.available_permits() == 0)
+    }
+
     /// Counts a stored call that waits.
     pub fn enqueue(&self, upstream: &str, id: ExecutionId) {
         if let Some(lane) = self.lanes().get_mut(upstream) {

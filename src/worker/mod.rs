@@ -68,9 +68,12 @@ impl Worker {
         self.engine.spawn(async move {
             let stop = worker.engine.stopping().clone();
             loop {
+                // Until the look is done a freed slot is a reason for another one.
+                worker.engine.expect_backlog(true);
                 if let Err(error) = worker.pull().await {
                     tracing::warn!(code = error.code(), "a worker could not look for work: {error}");
                 }
+                worker.engine.expect_backlog(worker.engine.slots().any_full());
                 tokio::select! {
                     () = stop.cancelled() => return,
                     () = worker.engine.work_available() => {}

@@ -2,6 +2,9 @@
 //! stands behind and in front of the program (fixture server, client drivers) is in `tests/kit` and `tests/clients`.
 
 mod clients_direct;
+mod crash_load;
+mod crash_points;
+mod crash_scene;
 mod kit_direct;
 mod support;
 mod tidy;
