@@ -162,10 +162,18 @@ impl Engine {
             operation: self.new_operation(),
             now_ms: self.now_ms(),
         };
-        let outcome = self.store.submit(submit).await?;
+        let outcome = self.store.submit(submit).await;
         crash::point("submitted");
-        match outcome {
-            SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, slot))),
+        if let Ok(SubmitOutcome::New(head)) = outcome {
+            return Ok(Stored::Ticket(self.accepted(*head, call, slot)));
+        }
+        if slot.is_some() {
+            // Whoever looked for a slot meanwhile found this one taken.
+            drop(slot);
+            self.slot_freed();
+        }
+        match outcome? {
+            SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, None))),
             SubmitOutcome::Existing(head) => self.joined(*head).await.map(Stored::Ticket),
             SubmitOutcome::Waited(id) => Ok(Stored::Waited(id)),
             SubmitOutcome::Conflict(id) => Err(Error::Conflict(id)),

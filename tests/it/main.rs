@@ -2,9 +2,14 @@
 //! stands behind and in front of the program (fixture server, client drivers) is in `tests/kit` and `tests/clients`.
 
 mod clients_direct;
+mod crash_descendants;
 mod crash_load;
 mod crash_points;
+mod crash_processes;
 mod crash_scene;
+mod crash_shutdown;
+mod crash_stopped;
+mod crash_upstream;
 mod kit_direct;
 mod support;
 mod tidy;

@@ -219,7 +219,12 @@ impl Writer {
     }
 
     fn begin(&mut self) -> Sql<()> {
+        let since = Instant::now();
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let waited = since.elapsed();
+        if waited > LONG_WAIT {
+            tracing::warn!(waited_ms = waited.as_millis() as u64, "a write waited for another process");
+        }
         self.notice_others()
     }
 
@@ -324,6 +329,9 @@ pub(super) const CLOSED: &str = "the store is closed";
 const OTHERS_REMEMBERED: Duration = Duration::from_secs(1);
 /// Longer than the longest pause between two tries of a process that waits (`busy.rs`).
 const PAUSE_FOR_OTHERS: Duration = Duration::from_micros(500);
+
+/// A wait for other processes that an operator should know of.
+const LONG_WAIT: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 enum Guard {
