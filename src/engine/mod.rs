@@ -4,6 +4,7 @@
 pub mod catalog;
 pub mod clock;
 pub mod error;
+mod finishing;
 pub mod operate;
 pub mod running;
 pub mod scheduler;

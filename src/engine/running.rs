@@ -67,8 +67,9 @@ impl Running {
         self.entries().contains_key(&id)
     }
 
-    pub(super) fn cancel(&self, id: ExecutionId) {
-        if let Some(entry) = self.entries().get(&id) {
+    /// Stops the work under this lease; work under a newer one goes on.
+    pub(super) fn cancel(&self, lease: LeaseRef) {
+        if let Some(entry) = self.entries().get(&lease.id).filter(|entry| entry.fencing_token == lease.fencing_token) {
             entry.cancel.cancel();
         }
     }
@@ -159,7 +160,8 @@ impl Engine {
         self.waiters.progress(id, progress);
     }
 
-    /// Extends every lease of this process in one write, and stops work whose lease is gone.
+    /// Extends every lease of this process in one write, and stops work that can not count any more. A lost lease alone
+    /// is no reason: until another one is granted, a late result is taken.
     pub async fn heartbeat(&self) -> Result<()> {
         let leases = self.running.leases();
         if leases.is_empty() {
@@ -167,10 +169,28 @@ impl Engine {
         }
         crash::point("before_heartbeat");
         let answers = self.store.heartbeat(leases.clone(), self.settings.lease_ttl_ms, self.now_ms()).await?;
+<<<<<<< HEAD
         crash::point("heartbeat_written");
         for (lease, answer) in leases.iter().zip(answers) {
             if answer != Answer::Extended {
                 self.running.cancel(lease.id);
+=======
+        let lost = leases.iter().zip(answers).filter(|(_, answer)| *answer != Answer::Extended);
+        self.stop_in_vain(&lost.map(|(lease, _)| *lease).collect::<Vec<_>>()).await
+    }
+
+    /// Stops work whose execution has ended, is gone, or has a newer lease.
+    pub(super) async fn stop_in_vain(&self, leases: &[LeaseRef]) -> Result<()> {
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<_> = leases.iter().map(|lease| lease.id).collect();
+        let heads = self.store.heads(&ids).await?;
+        for lease in leases {
+            let head = heads.iter().find(|head| head.id() == lease.id);
+            if head.is_none_or(|head| head.state.is_ended() || head.fencing_token != lease.fencing_token) {
+                self.running.cancel(*lease);
+>>>>>>> main
             }
         }
         Ok(())
@@ -229,7 +249,7 @@ impl Engine {
             let _ = self.unknown.send(head.id());
         }
         if head.state == State::Cancelled {
-            self.running.cancel(head.id());
+            self.running.cancel(LeaseRef { id: head.id(), fencing_token: head.fencing_token });
         }
         Ok(())
     }

@@ -145,14 +145,7 @@ impl Engine {
 
     async fn look_at_foreign(&self, own_leases: bool) -> Result<()> {
         if own_leases {
-            let leases = self.running.leases();
-            let ids: Vec<_> = leases.iter().map(|lease| lease.id).collect();
-            for head in self.store.heads(&ids).await? {
-                let ours = leases.iter().any(|l| l.id == head.id() && l.fencing_token == head.fencing_token);
-                if head.state.is_settled() || !ours {
-                    self.running.cancel(head.id());
-                }
-            }
+            self.stop_in_vain(&self.running.leases()).await?;
         }
         let mut ids = self.waiters.unsettled();
         ids.retain(|id| !self.running.contains(*id));

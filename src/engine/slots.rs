@@ -74,10 +74,12 @@ impl Slots {
         self.lanes().insert(upstream.to_owned(), lane);
     }
 
-    /// A slot when one is free and nobody waits; else a place in the queue, if there is one.
-    pub fn admit(&self, upstream: &str) -> Admission {
-        let lanes = self.lanes();
-        let Some(lane) = lanes.get(upstream) else { return Admission::Queue { queue_timeout_ms: None } };
+    /// A slot when one is free and nobody waits; else a place in the queue, if there is one. The place is taken here,
+    /// before the call is stored, so that calls that arrive together can not overfill the queue: [`Slots::dequeue`]
+    /// gives it back.
+    pub fn admit(&self, upstream: &str, id: ExecutionId) -> Admission {
+        let mut lanes = self.lanes();
+        let Some(lane) = lanes.get_mut(upstream) else { return Admission::Queue { queue_timeout_ms: None } };
         let slot = if lane.waiting.is_empty() { self.take(lane) } else { None };
         if let Some(slot) = slot {
             return Admission::Slot(slot);
@@ -85,6 +87,7 @@ impl Slots {
         if lane.waiting.len() >= lane.limits.queue {
             return Admission::Full { waiting: lane.waiting.len() };
         }
+        lane.waiting.insert(id);
         Admission::Queue { queue_timeout_ms: Some(lane.limits.queue_timeout_ms) }
     }
 
@@ -102,6 +105,7 @@ impl Slots {
         lanes.iter().filter(|(_, lane)| lane.free.available_permits() > 0).map(|(name, _)| name.clone()).collect()
     }
 
+<<<<<<< HEAD
     /// True when a lane of this process has no room: what the store holds for it is not looked at.
     pub fn any_full(&self) -> bool {
         self.process.available_permits() == 0 || self.lanes().values().any(|lane| lane.free.available_permits() == 0)
@@ -115,6 +119,9 @@ impl Slots {
     }
 
     /// The call does not wait any more: it runs, ended, or somebody else took it.
+=======
+    /// The call does not wait any more: it runs, ended, somebody else took it, or it was not stored.
+>>>>>>> main
     pub fn dequeue(&self, upstream: &str, id: ExecutionId) {
         if let Some(lane) = self.lanes().get_mut(upstream) {
             lane.waiting.remove(&id);

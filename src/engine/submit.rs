@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::catalog::Tool;
+use super::finishing::Finishing;
 use super::slots::{Admission, Slot};
 use super::ticket::Ticket;
 use super::{Engine, Error, Result};
@@ -68,7 +69,9 @@ impl KnownKeys {
 impl Engine {
     /// Stores the call or finds the execution that takes it. The ticket is the caller's hold on it.
     pub async fn submit(self: &Arc<Self>, call: Call) -> Result<Ticket> {
-        let arguments_hash = arguments::hash(&call.arguments, call.tool.service.key_argument.as_deref())?;
+        let call = Arc::new(call);
+        let arguments_hash: Arc<str> =
+            arguments::hash(&call.arguments, call.tool.service.key_argument.as_deref())?.into();
         if let Some(ticket) = self.repeated(&call, &arguments_hash).await? {
             return Ok(ticket);
         }
@@ -119,9 +122,22 @@ impl Engine {
         self.joined(head).await.map(Some)
     }
 
-    async fn store_call(self: &Arc<Self>, call: &Call, arguments_hash: &str, if_waited: IfWaited) -> Result<Stored> {
+    /// Stores the call, and starts it where it is leased at once, whether or not its caller stays that long.
+    async fn store_call(
+        self: &Arc<Self>,
+        call: &Arc<Call>,
+        arguments_hash: &Arc<str>,
+        if_waited: IfWaited,
+    ) -> Result<Stored> {
+        let (engine, call, arguments_hash) = (self.clone(), call.clone(), arguments_hash.clone());
+        let storing = async move { engine.store_here(&call, &arguments_hash, if_waited).await };
+        Finishing::new(storing, &self.tasks).await
+    }
+
+    async fn store_here(self: &Arc<Self>, call: &Call, arguments_hash: &str, if_waited: IfWaited) -> Result<Stored> {
         let tool = &call.tool;
-        let (slot, start_by_ms) = match self.slots.admit(&tool.upstream) {
+        let id = self.new_execution_id();
+        let (slot, start_by_ms) = match self.slots.admit(&tool.upstream, id) {
             Admission::Slot(slot) => (Some(slot), None),
             Admission::Queue { queue_timeout_ms } => {
                 (None, queue_timeout_ms.map(|timeout_ms| self.now_ms().saturating_add(timeout_ms)))
@@ -131,7 +147,6 @@ impl Engine {
                 return Err(Error::Overloaded(text));
             }
         };
-        let id = self.new_execution_id();
         let marks = call.key.is_none() && tool.identity.unkeyed != Unkeyed::None;
         let submission = Submission {
             ident: Identification {
@@ -164,6 +179,7 @@ impl Engine {
         };
         let outcome = self.store.submit(submit).await;
         crash::point("submitted");
+<<<<<<< HEAD
         if let Ok(SubmitOutcome::New(head)) = outcome {
             return Ok(Stored::Ticket(self.accepted(*head, call, slot)));
         }
@@ -174,6 +190,13 @@ impl Engine {
         }
         match outcome? {
             SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, None))),
+=======
+        if !matches!(outcome, Ok(SubmitOutcome::New(_))) {
+            self.slots.dequeue(&tool.upstream, id);
+        }
+        match outcome? {
+            SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, slot))),
+>>>>>>> main
             SubmitOutcome::Existing(head) => self.joined(*head).await.map(Stored::Ticket),
             SubmitOutcome::Waited(id) => Ok(Stored::Waited(id)),
             SubmitOutcome::Conflict(id) => Err(Error::Conflict(id)),
@@ -187,10 +210,7 @@ impl Engine {
             Some(slot) if ticket.head.state == State::Leased => {
                 self.start(ticket.head.clone(), call.arguments.clone(), call.meta.clone(), slot);
             }
-            _ => {
-                self.slots.enqueue(&call.tool.upstream, ticket.id());
-                self.work_available.notify_one();
-            }
+            _ => self.work_available.notify_one(),
         }
         ticket
     }

@@ -30,6 +30,7 @@ pub struct Ticket {
     /// An earlier execution took the call.
     pub attached: bool,
     departure: Departure,
+    left: bool,
 }
 
 /// What a caller learns next.
@@ -44,7 +45,7 @@ pub enum News {
 impl Ticket {
     pub(super) fn new(engine: Arc<Engine>, head: Head, attached: bool) -> Ticket {
         let sight = engine.waiters.enter(head.id());
-        Ticket { engine, sight, head: Arc::new(head), attached, departure: Departure::Gone }
+        Ticket { engine, sight, head: Arc::new(head), attached, departure: Departure::Gone, left: false }
     }
 
     /// The execution.
@@ -60,19 +61,20 @@ impl Ticket {
     /// Waits for the end or for the next progress report. Cancel safe.
     pub async fn news(&mut self) -> News {
         loop {
+            // A report that came while nobody listened here is news all the same.
+            let fresh = self.sight.has_changed().unwrap_or(false);
             let sight = self.sight.borrow_and_update().clone();
             if let Some(settled) = sight.settled {
                 return News::Settled(settled);
             }
-            if self.sight.changed().await.is_err() {
-                // The entry lives as long as this ticket does.
-                std::future::pending::<()>().await;
-            }
-            let sight = self.sight.borrow().clone();
-            if sight.settled.is_none()
-                && let Some(progress) = sight.progress
-            {
+            if fresh && let Some(progress) = sight.progress {
                 return News::Progress(progress);
+            }
+            match self.sight.changed().await {
+                // `changed` took note of the change, which is to be looked at above.
+                Ok(()) => self.sight.mark_changed(),
+                // The entry lives as long as this ticket does.
+                Err(_) => std::future::pending().await,
             }
         }
     }
@@ -91,6 +93,11 @@ impl Ticket {
         self.departure = Departure::Answered;
     }
 
+    /// The caller leaves without an answer; true when nobody else waits here for the same execution.
+    pub fn leave(mut self) -> bool {
+        self.depart()
+    }
+
     /// The caller got a handle since its time was up.
     pub fn handle_given(mut self) {
         self.departure = Departure::Handle;
@@ -99,20 +106,31 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let id = self.head.id();
-        let last = self.engine.waiters.leave(id);
-        // A keyed call is found by its key, whoever waits; marks would be written for nobody.
-        if self.head.ident.key.is_some() {
-            return;
+        self.depart();
+    }
+}
+
+impl Ticket {
+    /// Counts the caller out, once; true when it was the last.
+    fn depart(&mut self) -> bool {
+        if std::mem::replace(&mut self.left, true) {
+            return false;
         }
-        let process = self.engine.process;
-        let mark = match self.departure {
-            Departure::Answered => Mark::Delivered(process),
-            Departure::Handle if last => Mark::HandleGiven(process),
-            Departure::Gone if last => Mark::Left(process),
-            Departure::Handle | Departure::Gone => return,
-        };
-        self.engine.store.mark(id, mark, self.engine.now_ms());
+        let id = self.head.id();
+        self.engine.waiters.leave(id, |last| {
+            // A keyed call is found by its key, whoever waits; marks would be written for nobody.
+            if self.head.ident.key.is_some() {
+                return;
+            }
+            let process = self.engine.process;
+            let mark = match self.departure {
+                Departure::Answered => Mark::Delivered(process),
+                Departure::Handle if last => Mark::HandleGiven(process),
+                Departure::Gone if last => Mark::Left(process),
+                Departure::Handle | Departure::Gone => return,
+            };
+            self.engine.store.mark(id, mark, self.engine.now_ms());
+        })
     }
 }
 

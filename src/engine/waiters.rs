@@ -81,18 +81,21 @@ impl Waiters {
         receiver
     }
 
-    /// Counts a caller out; true when it was the last.
-    pub fn leave(&self, id: ExecutionId) -> bool {
+    /// Counts a caller out. `departing` learns whether it was the last, and has returned before anybody can see that
+    /// it left: whoever waits for the departure finds what it wrote. Answers the same.
+    pub fn leave(&self, id: ExecutionId, departing: impl FnOnce(bool)) -> bool {
         let mut entries = self.entries();
-        let Some(entry) = entries.get_mut(&id) else { return true };
+        let Some(entry) = entries.get_mut(&id) else {
+            departing(true);
+            return true;
+        };
         entry.callers -= 1;
-        if entry.callers > 0 {
-            return false;
-        }
-        if let Some(entry) = entries.remove(&id) {
+        let last = entry.callers == 0;
+        departing(last);
+        if last && let Some(entry) = entries.remove(&id) {
             entry.left.notify_waiters();
         }
-        true
+        last
     }
 
     /// Resolves when the last caller of `id` leaves; `None` when nobody is there.

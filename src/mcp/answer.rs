@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 
 use super::face::{Builtins, SERVER_INFO};
 use super::reject::{RpcError, code};
-use super::revision::Era;
 use super::splice::{self, Additions};
 use crate::engine::waiters::Settled;
 use crate::engine::{self};
 use crate::model::execution::{Effect, Head, State};
+use crate::model::revision::Era;
 
 /// The member of a response.
 #[derive(Debug, Clone, PartialEq)]
@@ -231,7 +231,7 @@ fn failed(head: &Head) -> String {
         1 => "One attempt was made.".to_owned(),
         n => format!("{n} attempts were made; none is left."),
     };
-    let effect = match head.effect_possible || (code != "not_started" && head.attempt > 0) {
+    let effect = match head.effect_possible {
         true => "An attempt may have had its effect.",
         false => "It had no effect.",
     };

@@ -21,12 +21,12 @@ use super::face::Face;
 use super::headers::{self, Field};
 use super::id::Id;
 use super::reject::{RpcError, Source, code, http_status};
-use super::revision::{Era, Revision};
 use super::session::{InFlight, Lookup, Place, Session};
 use super::stream;
 use super::{frame, method};
 use crate::engine::catalog::ResponseMode;
 use crate::model::principal::Principal;
+use crate::model::revision::{Era, Revision};
 
 /// The routes of the endpoint. Requests must carry their [`Principal`] as an extension.
 pub fn router(face: Arc<Face>) -> Router {

@@ -18,10 +18,10 @@ use super::frame;
 use super::id::Id;
 use super::method;
 use super::reject::{RpcError, code};
-use super::revision::{Era, Revision};
 use super::session::InFlight;
 use super::stream::{carries_message, end_of, push_reply};
 use crate::model::principal::Principal;
+use crate::model::revision::{Era, Revision};
 
 /// Messages that may wait for a client that does not read.
 const OUTBOX_MAX: usize = 1_024;

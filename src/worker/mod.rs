@@ -7,7 +7,6 @@ pub mod executor;
 pub mod publish;
 pub mod reconcile;
 pub mod rules;
-mod splice;
 pub mod upstream;
 pub mod upstream_executor;
 

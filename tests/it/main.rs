@@ -1,6 +1,13 @@
 //! The one integration binary: a module per theme, so that the library is linked once. Helpers are in `support`; what
 //! stands behind and in front of the program (fixture server, client drivers) is in `tests/kit` and `tests/clients`.
 
+mod cases_deadline;
+mod cases_disconnect;
+mod cases_duplicates;
+mod cases_limits;
+mod cases_proxy;
+mod cases_scene;
+mod cases_unknown;
 mod clients_direct;
 mod crash_descendants;
 mod crash_load;
@@ -10,6 +17,8 @@ mod crash_scene;
 mod crash_shutdown;
 mod crash_stopped;
 mod crash_upstream;
+mod identity;
 mod kit_direct;
 mod support;
+mod through;
 mod tidy;
