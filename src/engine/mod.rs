@@ -19,6 +19,7 @@ mod tests;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -36,6 +37,9 @@ use waiters::Waiters;
 
 /// Executions that became `unknown` and are not yet looked at by a follower.
 const UNKNOWN_QUEUE: usize = 1_024;
+
+/// How often an ending process looks whether something still runs.
+const RUNNING_LOOK: Duration = Duration::from_millis(10);
 
 /// How the engine works. Durations in milliseconds.
 #[derive(Clone, Debug)]
@@ -120,6 +124,8 @@ pub struct Engine {
     /// A freed slot is a reason to look into the store, whoever waits here.
     backlog: AtomicBool,
     scheduler_due: Notify,
+    drain: CancellationToken,
+    cut_off: CancellationToken,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -146,6 +152,8 @@ impl Engine {
             work_available: Notify::new(),
             backlog: AtomicBool::new(false),
             scheduler_due: Notify::new(),
+            drain: CancellationToken::new(),
+            cut_off: CancellationToken::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             store,
@@ -195,6 +203,29 @@ impl Engine {
     /// Follows executions that this process found `unknown`. A follower that lags reads the store.
     pub fn unknown(&self) -> broadcast::Receiver<ExecutionId> {
         self.unknown.subscribe()
+    }
+
+    /// Ends when nothing new may begin here: what waits in the store is for another process or the next start.
+    pub fn draining(&self) -> &CancellationToken {
+        &self.drain
+    }
+
+    /// Ends when what still runs has to be given up, and recorded as lost where it has no answer.
+    pub fn cutting_off(&self) -> &CancellationToken {
+        &self.cut_off
+    }
+
+    /// Begins nothing new, lets what runs end within `grace`, and gives up the rest.
+    pub async fn wind_down(&self, grace: Duration) {
+        self.drain.cancel();
+        let idle = async {
+            while self.running_count() > 0 {
+                tokio::time::sleep(RUNNING_LOOK).await;
+            }
+        };
+        // Out of time or idle: either way nothing may run on.
+        let _ = tokio::time::timeout(grace, idle).await;
+        self.cut_off.cancel();
     }
 
     /// Ends when the engine stops.

@@ -169,12 +169,7 @@ impl Engine {
         }
         crash::point("before_heartbeat");
         let answers = self.store.heartbeat(leases.clone(), self.settings.lease_ttl_ms, self.now_ms()).await?;
-<<<<<<< HEAD
         crash::point("heartbeat_written");
-        for (lease, answer) in leases.iter().zip(answers) {
-            if answer != Answer::Extended {
-                self.running.cancel(lease.id);
-=======
         let lost = leases.iter().zip(answers).filter(|(_, answer)| *answer != Answer::Extended);
         self.stop_in_vain(&lost.map(|(lease, _)| *lease).collect::<Vec<_>>()).await
     }
@@ -190,7 +185,6 @@ impl Engine {
             let head = heads.iter().find(|head| head.id() == lease.id);
             if head.is_none_or(|head| head.state.is_ended() || head.fencing_token != lease.fencing_token) {
                 self.running.cancel(*lease);
->>>>>>> main
             }
         }
         Ok(())

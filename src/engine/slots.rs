@@ -105,23 +105,12 @@ impl Slots {
         lanes.iter().filter(|(_, lane)| lane.free.available_permits() > 0).map(|(name, _)| name.clone()).collect()
     }
 
-<<<<<<< HEAD
     /// True when a lane of this process has no room: what the store holds for it is not looked at.
     pub fn any_full(&self) -> bool {
         self.process.available_permits() == 0 || self.lanes().values().any(|lane| lane.free.available_permits() == 0)
     }
 
-    /// Counts a stored call that waits.
-    pub fn enqueue(&self, upstream: &str, id: ExecutionId) {
-        if let Some(lane) = self.lanes().get_mut(upstream) {
-            lane.waiting.insert(id);
-        }
-    }
-
-    /// The call does not wait any more: it runs, ended, or somebody else took it.
-=======
     /// The call does not wait any more: it runs, ended, somebody else took it, or it was not stored.
->>>>>>> main
     pub fn dequeue(&self, upstream: &str, id: ExecutionId) {
         if let Some(lane) = self.lanes().get_mut(upstream) {
             lane.waiting.remove(&id);

@@ -137,7 +137,7 @@ impl Engine {
     async fn store_here(self: &Arc<Self>, call: &Call, arguments_hash: &str, if_waited: IfWaited) -> Result<Stored> {
         let tool = &call.tool;
         let id = self.new_execution_id();
-        let (slot, start_by_ms) = match self.slots.admit(&tool.upstream, id) {
+        let (mut slot, start_by_ms) = match self.slots.admit(&tool.upstream, id) {
             Admission::Slot(slot) => (Some(slot), None),
             Admission::Queue { queue_timeout_ms } => {
                 (None, queue_timeout_ms.map(|timeout_ms| self.now_ms().saturating_add(timeout_ms)))
@@ -179,24 +179,14 @@ impl Engine {
         };
         let outcome = self.store.submit(submit).await;
         crash::point("submitted");
-<<<<<<< HEAD
-        if let Ok(SubmitOutcome::New(head)) = outcome {
-            return Ok(Stored::Ticket(self.accepted(*head, call, slot)));
-        }
-        if slot.is_some() {
+        if !matches!(outcome, Ok(SubmitOutcome::New(_))) {
+            self.slots.dequeue(&tool.upstream, id);
             // Whoever looked for a slot meanwhile found this one taken.
-            drop(slot);
+            slot = None;
             self.slot_freed();
         }
         match outcome? {
-            SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, None))),
-=======
-        if !matches!(outcome, Ok(SubmitOutcome::New(_))) {
-            self.slots.dequeue(&tool.upstream, id);
-        }
-        match outcome? {
             SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, slot))),
->>>>>>> main
             SubmitOutcome::Existing(head) => self.joined(*head).await.map(Stored::Ticket),
             SubmitOutcome::Waited(id) => Ok(Stored::Waited(id)),
             SubmitOutcome::Conflict(id) => Err(Error::Conflict(id)),

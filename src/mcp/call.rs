@@ -23,11 +23,8 @@ use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
 use crate::model::policy::OnDisconnect;
 use crate::model::principal::{Principal, Scope};
-<<<<<<< HEAD
-use crate::store::crash;
-=======
 use crate::model::revision::Era;
->>>>>>> main
+use crate::store::crash;
 
 /// Who calls, and how the answer has to look.
 #[derive(Clone, Debug)]

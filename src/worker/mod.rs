@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use crate::engine::running::Work;
 use crate::engine::waiters::Progress;
 use crate::engine::{Engine, LocalWorker, Result};
+use crate::model::decide::FailureKind;
 use crate::store::{CandidateQuery, Payload, crash};
 use executor::{Executor, Job, Outcome};
 
@@ -65,7 +66,7 @@ impl Worker {
     pub fn start(self: &Arc<Self>) {
         let worker = self.clone();
         self.engine.spawn(async move {
-            let stop = worker.engine.stopping().clone();
+            let stop = worker.engine.draining().clone();
             loop {
                 // Until the look is done a freed slot is a reason for another one.
                 worker.engine.expect_backlog(true);
@@ -87,7 +88,7 @@ impl Worker {
         let engine = &self.engine;
         loop {
             let upstreams = engine.slots().free_upstreams();
-            if upstreams.is_empty() || engine.stopping().is_cancelled() {
+            if upstreams.is_empty() || engine.draining().is_cancelled() {
                 return Ok(());
             }
             let query = CandidateQuery {
@@ -164,7 +165,7 @@ async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work) -> Opti
     };
     let running = executor.run(job, &report);
     tokio::pin!(running);
-    let out_of_time = loop {
+    let (code, message) = loop {
         let idle_end =
             timeouts.idle_ms.map(|idle_ms| *last_sign.lock().unwrap_or_else(PoisonError::into_inner) + millis(idle_ms));
         let (end, code, message) = [
@@ -183,6 +184,9 @@ async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work) -> Opti
                     break (code, message);
                 }
             }
+            () = engine.cutting_off().cancelled() => {
+                break ("shutdown", "the process that ran the call was told to end");
+            }
             () = work.cancel.cancelled() => {
                 // A result that comes while the tool is being told is evidence all the same.
                 let late = tokio::time::timeout(STOP_GRACE, &mut running).await.ok();
@@ -192,13 +196,17 @@ async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work) -> Opti
     };
     stop.cancel();
     match tokio::time::timeout(STOP_GRACE, &mut running).await {
-        Ok(outcome) if is_answer(&outcome) => Some(outcome),
-        _ => Some(Outcome::lost(out_of_time.0, out_of_time.1)),
+        Ok(outcome) if is_answer(&outcome) || never_started(&outcome) => Some(outcome),
+        _ => Some(Outcome::lost(code, message)),
     }
 }
 
 fn is_answer(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Result(_) | Outcome::RpcError(_))
+}
+
+fn never_started(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(failure) if failure.kind == FailureKind::NotStarted)
 }
 
 fn job(work: &Work) -> Job {
@@ -230,7 +238,7 @@ fn is_error(result: &str) -> bool {
 }
 
 fn rpc_failure(error: &str) -> crate::model::decide::Failure {
-    use crate::model::decide::{Failure, FailureKind};
+    use crate::model::decide::Failure;
     use crate::model::execution::ErrorInfo;
 
     #[derive(serde::Deserialize)]

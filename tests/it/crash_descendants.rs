@@ -79,7 +79,8 @@ async fn serve_ends_with_its_tree(end: End) {
     let command = "[tools.tree]\ncommand = [\"sh\", \"-c\", \"sleep 1000 & setsid sleep 1000 & sleep 1000\"]\n";
     let (setup, ledger) = kit_setup(&format!("[server]\nshutdown_grace = \"300ms\"\n{command}"), "");
     let mut server = setup.serve().await;
-    let left = call(server.url(), &Call { arguments: json!({"orphan": true}), ..Call::new("grandchild", "left") }).await;
+    let left =
+        call(server.url(), &Call { arguments: json!({"orphan": true}), ..Call::new("grandchild", "left") }).await;
     let left = pids(&left.answer().result["structuredContent"]);
     let before = descendants(server.process.pid()).len();
     // A command that runs, and a call in the middle.

@@ -422,7 +422,9 @@ impl Lives {
                 };
                 let next_ms = execution.events.get(place + 1).map_or(i64::MAX, |next| next.at_ms);
                 // The lives that found it so.
-                for &(born_ms, died_ms) in self.0.iter().filter(|(born_ms, _)| (record.at_ms..next_ms).contains(born_ms)) {
+                for &(born_ms, died_ms) in
+                    self.0.iter().filter(|(born_ms, _)| (record.at_ms..next_ms).contains(born_ms))
+                {
                     let waited_ms = next_ms.min(died_ms) - born_ms.max(due_ms);
                     assert!(
                         waited_ms <= SETTLED_WITHIN_MS,

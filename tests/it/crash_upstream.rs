@@ -146,10 +146,9 @@ async fn restarted_over_http(response: &str, era: &str) {
     let port = upstream.port().to_string();
     let setup = setup.config(&format!("{QUICK_RETRY}{}", server_table("kit", &upstream.target, "")));
     let mut server = setup.serve().await;
-    for (text, wanted) in [
-        ("lost", Call::slow("slow", "lost", 20.0)),
-        ("repeated", Call::slow("slow_idempotent", "repeated", 0.6)),
-    ] {
+    for (text, wanted) in
+        [("lost", Call::slow("slow", "lost", 20.0)), ("repeated", Call::slow("slow_idempotent", "repeated", 0.6))]
+    {
         let (url, asked) = (server.url().to_owned(), wanted.clone());
         let calling = tokio::spawn(async move { call(&url, &asked).await });
         ledger.wait_for_start(text, DEADLINE).await;
