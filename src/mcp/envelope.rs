@@ -141,8 +141,7 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, Refus
     let text = std::str::from_utf8(bytes)
         .map_err(|error| refused(Fault::Json(scan::Fault::NotUtf8 { at: error.valid_up_to() })))?;
     if let Err(fault) = scan::check(text, limits.depth_max) {
-        let id = if fault.is_syntax() { None } else { readable_id(text) };
-        return Err(Refused { id, fault: Fault::Json(fault) });
+        return Err(Refused { id: readable_id(text), fault: Fault::Json(fault) });
     }
     match text.trim_ascii_start().as_bytes().first() {
         Some(b'[') => batch(text, limits).map(Incoming::Batch),
@@ -182,7 +181,8 @@ fn batch<'a>(text: &'a str, limits: &Limits) -> Result<Vec<&'a RawValue>, Refuse
     Ok(items)
 }
 
-/// The id of a message that is JSON but refused for duplicates or depth, so that its sender need not wait in vain.
+/// The id of a message that follows the grammar of JSON but is refused (duplicates, depth, half a surrogate pair, which
+/// JavaScript writes without a word), so that its sender need not wait in vain. What is no JSON has none.
 fn readable_id(text: &str) -> Option<Id<'static>> {
     let members = json::members(text)?;
     members.iter().find(|(name, _)| name == "method")?;

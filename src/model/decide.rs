@@ -5,7 +5,6 @@
 pub use super::command::{Command, Failure, FailureKind, LeaseRequest, Outcome};
 use super::event::{Digest, Event, ExpiryCause, Order};
 use super::execution::{Effect, ErrorInfo, Head, ResultSource, State};
-use super::id::ProcessId;
 use super::policy::Delivery;
 
 /// Bounds on what may be recorded about one execution.
