@@ -171,6 +171,7 @@ impl Engine {
             arguments.ok_or_else(|| store::Error::Damaged(format!("the arguments of execution {id} are missing")))?;
         let meta = self.store.payload(id, PayloadKind::Meta).await?;
         let write = self.write(id, Command::Lease(self.lease_request()));
+        crash::point("before_claim");
         let applied = self.apply(Write { seen: Some(candidate), ..write }).await?;
         self.slots.dequeue(&candidate.ident.upstream, id);
         let Some(Applied { head, answer: Answer::Leased { .. } }) = applied else { return Ok(false) };
@@ -206,7 +207,10 @@ impl Engine {
     ) -> Result<Answer> {
         let command = Command::Fail { fencing_token: lease.fencing_token, failure };
         let payload = rpc_error.map(|error| (PayloadKind::Error, error));
-        self.record(lease, Write { payload, operation, ..self.write(lease.id, command) }).await
+        crash::point("before_fail");
+        let recorded = self.record(lease, Write { payload, operation, ..self.write(lease.id, command) }).await;
+        crash::point("fail_recorded");
+        recorded
     }
 
     /// How much runs in this process right now.
@@ -237,7 +241,9 @@ impl Engine {
         if leases.is_empty() {
             return Ok(());
         }
+        crash::point("before_heartbeat");
         let answers = self.store.heartbeat(leases.clone(), self.settings.lease_ttl_ms, self.now_ms()).await?;
+        crash::point("heartbeat_written");
         let lost = leases.iter().zip(answers).filter(|(_, answer)| *answer != Answer::Extended);
         self.stop_in_vain(&lost.map(|(lease, _)| *lease).collect::<Vec<_>>()).await
     }

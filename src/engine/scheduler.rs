@@ -13,7 +13,7 @@ use crate::model::decide::Command;
 use crate::model::event::ExpiryCause;
 use crate::model::execution::{Head, State};
 use crate::model::id::{ExecutionId, ProcessId};
-use crate::store::LeaseRef;
+use crate::store::{LeaseRef, crash};
 
 /// How often callers of executions that run elsewhere look at the store at least, in milliseconds.
 const FOREIGN_POLL_MS: u64 = 1_000;
@@ -40,14 +40,21 @@ impl Engine {
             let timed_out = due.timed_out.iter().map(|id| (*id, Command::TimeOut));
             let writes =
                 expired.chain(promotable).chain(timed_out).map(|(id, command)| self.apply(self.write(id, command)));
+            if !dead.is_empty() {
+                crash::point("before_settle");
+            }
             for applied in join_all(writes).await {
                 applied?;
+            }
+            if !dead.is_empty() {
+                crash::point("settled");
             }
             if full {
                 continue;
             }
             for process in dead {
                 self.store.bury_process(process).await?;
+                crash::point("buried");
             }
             let latest_ms = now_ms + self.settings.scheduler_interval_ms;
             return Ok(due.next_at_ms.map_or(latest_ms, |at_ms| at_ms.clamp(now_ms + 1, latest_ms)));

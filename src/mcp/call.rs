@@ -24,6 +24,7 @@ use crate::model::id::ExecutionId;
 use crate::model::policy::OnDisconnect;
 use crate::model::principal::{Principal, Scope};
 use crate::model::revision::Era;
+use crate::store::crash;
 
 /// Who calls, and how the answer has to look.
 #[derive(Clone, Debug)]
@@ -62,6 +63,7 @@ impl Answered {
 
     /// The answer was written whole. Dropping an answer instead means that it was not.
     pub fn written(self) {
+        crash::point("answer_handed_over");
         match self.hold {
             Some((ticket, Kind::Whole)) => ticket.answered(),
             Some((ticket, Kind::Handle)) => ticket.handle_given(),

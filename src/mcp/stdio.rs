@@ -76,9 +76,10 @@ where
         }
     };
     // After the linger time the callers are gone; their executions go on or are settled by the process's end.
-    let _ = tokio::time::timeout(linger, lingering).await;
+    let answered = tokio::time::timeout(linger, lingering).await.is_ok() && !face.draining.is_cancelled();
     drop(connection);
-    if face.draining.is_cancelled() {
+    if !answered {
+        // Requests that still run hold their end of the channel, so that the writer would wait for them.
         writer.abort();
     }
     // A writer that was ended with its client has nothing to report.

@@ -18,7 +18,7 @@ use super::queue::{Empty, Outlet};
 use super::settings::SqliteSettings;
 use super::tx::Tx;
 use super::watch::Watch;
-use crate::store::{Error, Result};
+use crate::store::{Error, Result, crash};
 
 /// What the writer's queue holds.
 pub(super) enum Job {
@@ -203,7 +203,9 @@ impl Writer {
     /// Runs everything in one transaction; on an error nothing of it is stored.
     fn transaction(&mut self, items: &mut [Item], guard: Guard) -> Sql<Vec<Result<()>>> {
         let done = self.begin().and_then(|()| self.run_all(items, guard)).and_then(|fates| {
+            crash::point("before_commit");
             self.connection.prepare_cached("COMMIT")?.execute([])?;
+            crash::point("after_commit");
             Ok(fates)
         });
         if done.is_err() {
@@ -217,7 +219,12 @@ impl Writer {
     }
 
     fn begin(&mut self) -> Sql<()> {
+        let since = Instant::now();
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let waited = since.elapsed();
+        if waited > LONG_WAIT {
+            tracing::warn!(waited_ms = waited.as_millis() as u64, "a write waited for another process");
+        }
         self.notice_others()
     }
 
@@ -325,6 +332,9 @@ const OTHERS_REMEMBERED: Duration = Duration::from_secs(1);
 /// Longer than the longest pause between two tries of a process that waits (`busy.rs`).
 const PAUSE_FOR_OTHERS_MIN: Duration = Duration::from_micros(700);
 const PAUSE_FOR_OTHERS_MAX: Duration = Duration::from_millis(5);
+
+/// A wait for other processes that an operator should know of.
+const LONG_WAIT: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 enum Guard {
