@@ -22,7 +22,12 @@ impl Engine {
     }
 
     /// Says what became of an `unknown`.
-    pub async fn resolve(self: &Arc<Self>, id: ExecutionId, by: Order, result: Option<(Payload, bool)>) -> Result<Head> {
+    pub async fn resolve(
+        self: &Arc<Self>,
+        id: ExecutionId,
+        by: Order,
+        result: Option<(Payload, bool)>,
+    ) -> Result<Head> {
         let (outcome, payload) = match result {
             Some((result, is_error)) => {
                 (Outcome::Completed { result: Digest::of(&result), is_error }, Some((PayloadKind::Result, result)))

@@ -71,7 +71,9 @@ async fn abandoned_calls_on_one_server_do_not_hold_up_another() {
     let setup = Setup::new("");
     let ledger = Ledger::in_folder(setup.folder());
     let kit = kit(setup.folder());
-    let tool = |name: &str| server_table(name, &kit, "concurrency = 4").replace("prefix = \"\"", &format!("prefix = \"{name}_\""));
+    let tool = |name: &str| {
+        server_table(name, &kit, "concurrency = 4").replace("prefix = \"\"", &format!("prefix = \"{name}_\""))
+    };
     let program = setup.config(&format!("{}{}", tool("x"), tool("y"))).serve().await;
     let caller = Caller::modern(program.url());
     assert_eq!(text(&caller.call("x_append", json!({"text": "warm"})).await), "appended warm");
@@ -122,7 +124,11 @@ async fn a_silent_line_is_kept_by_comments_or_the_result_comes_later() {
         assert_eq!(connection.response_head().await.status, 200);
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(2_500) {
-            assert!(connection.block().await.is_some_and(|block| block.starts_with(':')), "cut after {:?}", begun.elapsed());
+            assert!(
+                connection.block().await.is_some_and(|block| block.starts_with(':')),
+                "cut after {:?}",
+                begun.elapsed()
+            );
         }
     };
     let cut_off = async {

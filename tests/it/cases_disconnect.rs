@@ -15,8 +15,7 @@ use crate::support::raw_stdio::RawStdio;
 use crate::support::{DEADLINE, eventually};
 
 /// `slow` goes on without its client, `slow_structured` does not.
-const POLICIES: &str =
-    "[servers.kit.tools.slow]\non_disconnect = \"detach\"\n[servers.kit.tools.slow_structured]\non_disconnect = \"cancel\"\n";
+const POLICIES: &str = "[servers.kit.tools.slow]\non_disconnect = \"detach\"\n[servers.kit.tools.slow_structured]\non_disconnect = \"cancel\"\n";
 const SOON: &str = "[server]\njson_within = \"50ms\"\nkeep_alive = \"100ms\"\n";
 const TIMED_OUT: &str = "McpError: MCP error -32001: Request timed out";
 
@@ -170,7 +169,8 @@ async fn over_stdio_the_work_goes_on_when_the_client_leaves_and_the_next_one_fin
     let setup = Setup::new("");
     let ledger = Ledger::in_folder(setup.folder());
     let params = json!({"name": "slow", "arguments": {"seconds": 1.0, "text": "left"}});
-    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}});
+    let hello =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}});
     let lines = [("initialize", &hello), ("tools/call", &params)]
         .map(|(method, params)| json!({"jsonrpc": "2.0", "id": method, "method": method, "params": params}));
     let target = setup.wrap(&kit(setup.folder()));

@@ -68,7 +68,8 @@ async fn nobody_sees_the_results_of_another_principal() {
     let ledger = Ledger::in_folder(setup.folder());
     let policy = "wait = \"20s\"\n[servers.kit.tools.append]\nidempotency = { unkeyed = \"coalesce\" }\n";
     let server = server_table("kit", &kit(setup.folder()), policy);
-    let setup = setup.config(&format!("[auth]\nmode = \"token\"\n[builtin]\ndurable_cancel = true\ndurable_list = true\n{server}"));
+    let setup = setup
+        .config(&format!("[auth]\nmode = \"token\"\n[builtin]\ndurable_cancel = true\ndurable_list = true\n{server}"));
     let program = setup.serve().await;
     let token = async |principal: &str| {
         let made = setup.cli(&["token", "create", "--principal", principal]).await;

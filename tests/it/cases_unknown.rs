@@ -20,7 +20,14 @@ async fn the_answer_about_an_unknown_outcome_leads_to_a_check_and_to_the_right_n
         assert_eq!(unkeyed["result"].get("structuredContent"), None);
         assert_eq!(execution(&unkeyed)["state"], "unknown");
         let told = text(&unkeyed);
-        let next = ["not known", "may or may not have taken effect", "NOT run again", "Check first", "call again", "durable_result"];
+        let next = [
+            "not known",
+            "may or may not have taken effect",
+            "NOT run again",
+            "Check first",
+            "call again",
+            "durable_result",
+        ];
         for part in next.iter().copied().chain([id_of(&unkeyed).as_str()]) {
             assert!(told.contains(part), "{part:?} is missing: {told}");
         }
@@ -85,7 +92,9 @@ async fn a_late_result_under_the_newest_token_completes_an_unknown_call() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reconcile_rule_completes_a_lost_call_or_runs_it_again() {
     let rule = |matches: &str| {
-        format!(r#"reconcile = {{ tool = "lookup", arguments = {{ text = "{{{{arguments.text}}}}" }}, match = "{matches}" }}"#)
+        format!(
+            r#"reconcile = {{ tool = "lookup", arguments = {{ text = "{{{{arguments.text}}}}" }}, match = "{matches}" }}"#
+        )
     };
     let found = format!("[servers.kit.tools.crash_after_write]\n{}", rule("/found == true"));
     let done = format!("[servers.kit.tools.crash_after_write]\n{}", rule("/done == 1"));
@@ -124,7 +133,8 @@ async fn a_person_orders_one_more_attempt_in_wrap_and_the_log_says_who_and_why()
     assert!(text(&lost).contains("durable_retry") && text(&lost).contains(&id), "{lost}");
 
     let tools = pipe.request(json!(2), "tools/list", json!({})).await;
-    let names: Vec<&str> = tools["result"]["tools"].as_array().unwrap().iter().filter_map(|t| t["name"].as_str()).collect();
+    let names: Vec<&str> =
+        tools["result"]["tools"].as_array().unwrap().iter().filter_map(|t| t["name"].as_str()).collect();
     assert!(names.contains(&"durable_retry"), "{names:?}");
     assert_eq!(names.last(), Some(&"durable_result"));
     for bad in [json!({"execution_id": id}), json!({"execution_id": id, "reason": " "}), json!({"reason": "checked"})] {

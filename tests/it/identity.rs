@@ -166,7 +166,8 @@ async fn a_key_belongs_to_its_principal_and_its_tenant() {
         assert!(made.status.success(), "{}", made.stderr);
         Caller::modern(program.url()).header("Authorization", &format!("Bearer {}", made.stdout.trim()))
     };
-    let (ada, bob, eve) = (caller("ada", "default").await, caller("bob", "default").await, caller("ada", "other").await);
+    let (ada, bob, eve) =
+        (caller("ada", "default").await, caller("bob", "default").await, caller("ada", "other").await);
     let call = async |caller: &Caller| caller.keyed("k", "append", json!({"text": "mine"})).await;
 
     let first = call(&ada).await;
@@ -235,7 +236,8 @@ async fn a_connection_cut_while_the_call_is_stored_leaves_no_call_behind() {
     let caller = scene.modern();
     for round in 0..40 {
         let wanted = format!("cut-{round}");
-        let call = json!({"name": "append", "arguments": {"text": wanted}, "_meta": {"durable-mcp/idempotencyKey": wanted}});
+        let call =
+            json!({"name": "append", "arguments": {"text": wanted}, "_meta": {"durable-mcp/idempotencyKey": wanted}});
         let cut = caller.send(call.clone()).await;
         // Somewhere between the arrival and the answer.
         tokio::time::sleep(Duration::from_micros(150 * (round % 20))).await;
@@ -332,10 +334,7 @@ async fn an_official_client_that_times_out_and_calls_again_gets_one_run() {
     let (served, wrapped) = (Scene::start("", "").await, Setup::new(""));
     let (http, stdio) = (served.program.target(), wrapped.wrap(&kit(wrapped.folder())));
     let wrapped_ledger = Ledger::in_folder(wrapped.folder());
-    tokio::join!(
-        times_out_and_calls_again(&http, &served.ledger),
-        times_out_and_calls_again(&stdio, &wrapped_ledger)
-    );
+    tokio::join!(times_out_and_calls_again(&http, &served.ledger), times_out_and_calls_again(&stdio, &wrapped_ledger));
     served.program.check_store().await;
     wrapped.check_store().await;
 
