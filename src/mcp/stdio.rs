@@ -41,6 +41,8 @@ pub struct Connection {
 struct Opened {
     revision: Option<Revision>,
     client_name: Option<String>,
+    /// The picture of the tools that was there when the session opened; no news to its client.
+    listing_version: u64,
 }
 
 struct Outgoing {
@@ -107,7 +109,9 @@ async fn announce_changes(connection: Arc<Connection>) {
     let mut changes = connection.face.engine.catalog().changes();
     changes.borrow_and_update();
     while changes.changed().await.is_ok() {
-        if connection.opened().revision.is_some() {
+        let version = *changes.borrow_and_update();
+        let opened = connection.opened();
+        if opened.revision.is_some() && opened.listing_version < version {
             let mut message = String::new();
             frame::notification(&mut message, "notifications/tools/list_changed", None);
             connection.send(&message, None).await;
@@ -180,9 +184,10 @@ impl Connection {
             Ok(hello) => hello,
             Err(error) => return self.send_error(Some(id), &error).await,
         };
+        let listing_version = self.face.listing().await.version;
         let result = self.face.initialize_result(hello.revision).await;
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
-            Opened { revision: Some(hello.revision), client_name: hello.client_name };
+            Opened { revision: Some(hello.revision), client_name: hello.client_name, listing_version };
         let mut message = String::new();
         frame::result(&mut message, id, &result);
         self.send(&message, None).await;

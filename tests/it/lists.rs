@@ -91,6 +91,8 @@ async fn the_second_start_of_wrap_lists_at_once_although_its_server_is_slow() {
     let setup = Setup::new("");
     let mut first = RawStdio::open(&setup.wrap(&kit_stdio(&flags)), "2025-11-25").await;
     let listed = first.request(json!(1), "tools/list", json!({})).await;
+    let told = first.process.stdout();
+    assert!(!told.contains("list_changed"), "what a client learns when it opens is no change: {told}");
     first.close_stdin().exit(DEADLINE).await;
 
     let slow = kit_stdio(&[&flags[..], &["--delay-start", "5000"]].concat());
