@@ -50,7 +50,7 @@ pub enum News {
 
 impl Ticket {
     pub(super) fn new(engine: Arc<Engine>, head: Head, attached: bool) -> Ticket {
-        let sight = engine.waiters.enter(head.id());
+        let sight = engine.waiters.enter(head.id(), Some(&head));
         Ticket {
             engine,
             sight,
@@ -165,17 +165,16 @@ impl Ticket {
 }
 
 impl Engine {
-    /// The row with the payload its caller gets.
+    /// The row with the payload its caller gets. `payload` is the one that was recorded just now, if it is at hand.
     pub(super) async fn settled(&self, head: Head, payload: Option<Payload>) -> Result<Settled> {
         let kind = match head.state {
-            State::Completed => Some(PayloadKind::Result),
-            State::Failed => Some(PayloadKind::Error),
-            _ => None,
+            State::Completed => PayloadKind::Result,
+            State::Failed => PayloadKind::Error,
+            _ => return Ok(Settled { head: Arc::new(head), payload: None }),
         };
-        let payload = match (kind, payload) {
-            (None, _) => None,
-            (Some(PayloadKind::Result), Some(payload)) => Some(payload),
-            (Some(kind), _) => self.store.payload(head.id(), kind).await?,
+        let payload = match payload {
+            Some(payload) => Some(payload),
+            None => self.store.payload(head.id(), kind).await?,
         };
         Ok(Settled { head: Arc::new(head), payload })
     }

@@ -78,8 +78,9 @@ impl Assembly {
     /// Ends the upstreams, so that what they still run is settled, then everything else.
     pub async fn end(self) {
         self.face.draining.cancel();
+        self.engine.drain();
         futures_util::future::join_all(self.servers.iter().map(Upstream::shutdown)).await;
-        self.engine.close().await;
+        self.engine.close(Duration::ZERO).await;
     }
 }
 

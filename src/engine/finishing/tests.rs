@@ -1,3 +1,5 @@
+//! A future is finished once, whoever polls it, and whether or not that one stays.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
