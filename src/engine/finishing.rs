@@ -7,6 +7,9 @@ use std::task::{Context, Poll};
 
 use tokio_util::task::TaskTracker;
 
+#[cfg(test)]
+mod tests;
+
 /// See the module.
 pub struct Finishing<T: Send + 'static> {
     rest: Option<Pin<Box<dyn Future<Output = T> + Send>>>,

@@ -96,10 +96,11 @@ impl Engine {
             return Err(Error::Overloaded("too many callers wait in this process".into()));
         }
         crash::point("before_submit");
+        let coalesces = call.tool.identity.unkeyed == Unkeyed::Coalesce;
         let arrival = Arc::new(Arrival { call, arguments_hash });
         match self.store_call(arrival.clone(), IfWaited::Tell).await? {
             Stored::Ticket(mut ticket) => {
-                ticket.coalesces = arrival.call.tool.identity.unkeyed == Unkeyed::Coalesce;
+                ticket.coalesces = coalesces;
                 Ok(ticket)
             }
             Stored::Waited(id) => {

@@ -231,7 +231,11 @@ impl Post<'_> {
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Params::Call(call)) => {
                 let caller = self.caller(session.client_name.clone().unwrap_or_default(), Era::Legacy);
-                let place = session.in_flight.enter(id, self.face.settings.in_flight_max)?;
+                let Some(place) = session.in_flight.enter(id, self.face.settings.in_flight_max) else {
+                    let error = answer::overload("too many calls are in flight in this session".into());
+                    frame::error(&mut out, Some(id), &error);
+                    return Some(out);
+                };
                 let place = Occupied { session: session.clone(), place };
                 let begun = self.face.call(call, &caller, Some(place.place.flight.clone())).await;
                 let answered = stream::end_of(begun).await;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::cases_scene::{Scene, execution, id_of, text};
-use crate::support::DEADLINE;
+use crate::cases_scene::{Scene, execution, gap, id_of, text};
 use crate::support::ledger::Ledger;
 use crate::support::program::Setup;
 use crate::support::raw_stdio::RawStdio;
 use crate::support::servers::kit_stdio;
+use crate::support::{DEADLINE, eventually_async};
 
 // A07: half a frame is dropped alone; the next call is answered at once. So is noise of the server behind.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,7 +55,7 @@ async fn a_call_sent_twice_at_once_is_one_run_where_the_tool_coalesces() {
                 _ => json!({"name": "append", "arguments": {"text": wanted}}),
             };
             let (one, two) = tokio::join!(caller.ask(call.clone()), async {
-                tokio::time::sleep(Duration::from_millis(round % 5)).await;
+                gap(Duration::from_millis(round % 5)).await;
                 caller.ask(call.clone()).await
             });
             assert_eq!(id_of(&one), id_of(&two));
@@ -68,11 +68,7 @@ async fn a_call_sent_twice_at_once_is_one_run_where_the_tool_coalesces() {
     // A call that is meant again comes later, and runs.
     let call = json!({"name": "append", "arguments": {"text": "meant"}});
     let first = id_of(&scene.modern().ask(call.clone()).await);
-    let end = Instant::now() + DEADLINE;
-    while id_of(&scene.modern().ask(call.clone()).await) == first {
-        assert!(Instant::now() < end, "it never runs again");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    eventually_async("it runs again", DEADLINE, async || id_of(&scene.modern().ask(call.clone()).await) != first).await;
     assert_eq!(scene.ledger.starts("meant").len(), 2);
 }
 
@@ -157,13 +153,12 @@ async fn a_key_lives_for_its_time_and_an_intended_repeat_runs() {
     assert_ne!(forced, first, "a new key orders the same once more");
     assert_eq!(scene.ledger.starts("pay 10").len(), 2);
 
-    let end = Instant::now() + DEADLINE;
-    let mut later = call("k-1", "pay 10").await;
-    while later == first {
-        assert!(Instant::now() < end, "the key never expires");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    let mut later = first.clone();
+    eventually_async("the key expires", DEADLINE, async || {
         later = call("k-1", "pay 10").await;
-    }
+        later != first
+    })
+    .await;
     assert_eq!(scene.ledger.starts("pay 10").len(), 3);
     let starts: Vec<Value> = scene.program.executions().await;
     let ended = |id: &str| starts.iter().find(|row| row["id"] == id).unwrap();

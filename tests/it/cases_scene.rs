@@ -4,16 +4,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::value::RawValue;
-use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
-
-use crate::support::DEADLINE;
 use crate::support::client::Target;
 use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Setup, server_table};
 use crate::support::raw_http::{Connection, Request, open_session};
 use crate::support::servers::kit_stdio;
+use crate::support::{DEADLINE, eventually_async};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 /// `serve` before one kit over stdio, with its ledger.
 pub struct Scene {
@@ -50,16 +48,14 @@ impl Scene {
 
     /// How the execution stands, polled until it is as wanted.
     pub async fn wait_for_state(&self, id: &str, wanted: &str) -> Value {
-        let end = Instant::now() + DEADLINE;
-        loop {
+        let mut row = Value::Null;
+        eventually_async(&format!("{id} is {wanted}"), DEADLINE, async || {
             let executions = self.program.executions().await;
-            let row = executions.into_iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("no execution {id}"));
-            if row["state"] == wanted {
-                return row;
-            }
-            assert!(Instant::now() < end, "{id} is not {wanted}: {row}");
-            sleep(Duration::from_millis(20)).await;
-        }
+            row = executions.into_iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("no execution {id}"));
+            row["state"] == wanted
+        })
+        .await;
+        row
     }
 
     /// The one execution whose arguments led to the ledger line: the effect key in its start.
@@ -167,4 +163,9 @@ pub fn stored_members(result: &str) -> Vec<(String, String)> {
     let members: std::collections::BTreeMap<String, Box<RawValue>> = serde_json::from_str(result).unwrap();
     let common = members.into_iter().filter(|(name, _)| name != "_meta" && name != "resultType");
     common.map(|(name, value)| (name, value.get().to_owned())).collect()
+}
+
+/// Time between two acts of a client, which is what the test is about; never a wait for the program.
+pub async fn gap(length: Duration) {
+    tokio::time::sleep(length).await;
 }

@@ -5,10 +5,10 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::cases_scene::{Caller, Scene, execution, id_of, kit, text};
-use crate::support::DEADLINE;
 use crate::support::ledger::Ledger;
 use crate::support::program::{Setup, server_table};
 use crate::support::raw_stdio::RawStdio;
+use crate::support::{DEADLINE, eventually_async};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_answer_about_an_unknown_outcome_leads_to_a_check_and_to_the_right_next_step() {
@@ -71,14 +71,12 @@ async fn a_late_result_under_the_newest_token_completes_an_unknown_call() {
     stopped.process.signal(Signal::CONT);
     // The caller that stayed is told, and so is whoever asks elsewhere.
     let told = waiting.response().await.answer();
-    let end = tokio::time::Instant::now() + DEADLINE;
-    let late = loop {
-        let late = asking.call("durable_result", json!({"execution_id": id})).await;
-        if execution(&late)["state"] == "completed" {
-            break late;
-        }
-        assert!(tokio::time::Instant::now() < end, "{late}");
-    };
+    let mut late = Value::Null;
+    eventually_async("the late result counts", DEADLINE, async || {
+        late = asking.call("durable_result", json!({"execution_id": id})).await;
+        execution(&late)["state"] == "completed"
+    })
+    .await;
     assert_eq!(text(&late), "slept late");
     assert!(["slept late", text(&unknown)].contains(&text(&told)), "{told}");
     assert_eq!(ledger.starts("late").len(), 1);

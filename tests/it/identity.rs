@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cases_scene::{Caller, Scene, execution, id_of, kit, stored_members, text};
+use crate::cases_scene::{Caller, Scene, execution, gap, id_of, kit, stored_members, text};
 use crate::skip_loudly;
 use crate::support::client::{Call, Client, Kind};
 use crate::support::ledger::Ledger;
 use crate::support::program::{Setup, server_table};
 use crate::support::raw_stdio::RawStdio;
-use crate::support::{self, DEADLINE, eventually};
+use crate::support::{self, DEADLINE, eventually, eventually_async};
 
 const CONFLICT: i64 = -31409;
 const INVALID_PARAMS: i64 = -32602;
@@ -240,7 +240,7 @@ async fn a_connection_cut_while_the_call_is_stored_leaves_no_call_behind() {
             json!({"name": "append", "arguments": {"text": wanted}, "_meta": {"durable-mcp/idempotencyKey": wanted}});
         let cut = caller.send(call.clone()).await;
         // Somewhere between the arrival and the answer.
-        tokio::time::sleep(Duration::from_micros(150 * (round % 20))).await;
+        gap(Duration::from_micros(150 * (round % 20))).await;
         cut.cut();
         if round % 2 == 0 {
             assert_eq!(text(&caller.ask(call).await), format!("appended {wanted}"));
@@ -248,15 +248,10 @@ async fn a_connection_cut_while_the_call_is_stored_leaves_no_call_behind() {
         }
     }
     // Whatever was stored comes to its end at once, long before its lease would run out.
-    let end = tokio::time::Instant::now() + Duration::from_secs(10);
-    loop {
-        let rows = scene.program.executions().await;
-        let open: Vec<_> = rows.iter().filter(|row| row["state"] != "completed").collect();
-        if open.is_empty() {
-            break;
-        }
-        assert!(tokio::time::Instant::now() < end, "nobody works on {open:?}");
-    }
+    eventually_async("somebody works on everything", Duration::from_secs(10), async || {
+        scene.program.executions().await.iter().all(|row| row["state"] == "completed")
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
