@@ -52,7 +52,9 @@ pub struct Settings {
     pub retention_interval_ms: i64,
     /// Calls at once in this process.
     pub slots: usize,
-    /// Executions that may be waited for in this process.
+    /// A worker looks so often for work that nobody announced.
+    pub poll_ms: i64,
+    /// Callers that may wait in this process.
     pub waiters_max: usize,
     /// Executions submitted here belong to this process until it is dead (`wrap`).
     pub bound: bool,
@@ -74,6 +76,7 @@ impl Default for Settings {
             retention: Retention { payloads_ms: 7 * 86_400_000, executions_ms: 30 * 86_400_000, batch: 200 },
             retention_interval_ms: 60_000,
             slots: 64,
+            poll_ms: 1_000,
             waiters_max: 10_000,
             bound: false,
             result_bytes_max: 64 << 20,

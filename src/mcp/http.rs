@@ -2,7 +2,7 @@
 //! JSON or as an event stream; GET streams notifications to legacy sessions; DELETE ends one. Authenticates nobody and
 //! checks no Host or Origin: the guard in front of it does.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -28,17 +28,16 @@ use super::{frame, method};
 use crate::engine::catalog::ResponseMode;
 use crate::model::principal::Principal;
 
-/// The routes of the endpoint. Requests must carry their [`Principal`] as an extension.
-pub fn router(face: Arc<Face>) -> Router {
-    Router::new()
-        .route("/mcp", any(|State(face), request: Request| endpoint(face, None, request)))
-        .route(
-            "/mcp/{namespace}",
-            any(|State(face), Path(namespace): Path<String>, request: Request| {
-                endpoint(face, Some(namespace), request)
-            }),
-        )
-        .with_state(face)
+/// The routes of the endpoint at `path`, and below it at each namespace's name with `namespace_paths`. Requests must
+/// carry their [`Principal`] as an extension.
+pub fn router(face: Arc<Face>, path: &str, namespace_paths: bool) -> Router {
+    let mut router = Router::new().route(path, any(|State(face), request: Request| endpoint(face, None, request)));
+    if namespace_paths {
+        let named =
+            |State(face), Path(namespace): Path<String>, request: Request| endpoint(face, Some(namespace), request);
+        router = router.route(&format!("{path}/{{namespace}}"), any(named));
+    }
+    router.with_state(face)
 }
 
 async fn endpoint(face: Arc<Face>, namespace: Option<String>, request: Request) -> Response {
@@ -47,7 +46,8 @@ async fn endpoint(face: Arc<Face>, namespace: Option<String>, request: Request) 
     };
     // A namespace in the path that is not the credential's does not exist for the caller.
     if namespace.is_some_and(|namespace| namespace != principal.namespace) {
-        return StatusCode::NOT_FOUND.into_response();
+        let words = "the path names a namespace that is not the one of the credential";
+        return rpc(404, None, &RpcError::new(code::INVALID_REQUEST, words));
     }
     let (parts, body) = request.into_parts();
     match parts.method {
@@ -167,10 +167,13 @@ impl Post<'_> {
             Err(error) => return respond(Era::Legacy, id, Err((Source::Handler, error))),
         };
         let now_ms = self.face.engine.clock().now_ms();
+        if let Err(wait_ms) = self.face.opening.lock().unwrap_or_else(PoisonError::into_inner).take(now_ms) {
+            return too_many(id, "sessions are being opened too fast; try again later", wait_ms);
+        }
         let session = Session::new(hello.revision, hello.client_name, self.principal, now_ms);
         let result = self.face.initialize_result(hello.revision).await;
         let Some(session_id) = self.face.sessions.open(session, now_ms) else {
-            return rpc(429, Some(id), &answer::overload("too many sessions are open; try again later".into()));
+            return too_many(id, "too many sessions are open; try again later", SESSION_RETRY_MS);
         };
         let mut response = respond(Era::Legacy, id, Ok(result.into()));
         if let Ok(value) = HeaderValue::from_str(&session_id) {
@@ -370,6 +373,16 @@ fn session_of(face: &Face, principal: &Principal, headers: &HeaderMap) -> Result
 const SESSION_GONE: i64 = -32001;
 /// Legacy only: the session is somebody else's.
 const SESSION_FOREIGN: i64 = -32003;
+
+/// When a place for a session may be free: idle ones are looked for at least so often.
+const SESSION_RETRY_MS: i64 = 60_000;
+
+/// A client that opens sessions faster than they end. The status is what proxies and clients back off for.
+fn too_many(id: &Id<'_>, words: &'static str, wait_ms: i64) -> Response {
+    let mut response = rpc(429, Some(id), &answer::overload(words.into()));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from((wait_ms + 999) / 1_000));
+    response
+}
 
 fn foreign_session() -> Response {
     rpc(403, None, &RpcError::new(SESSION_FOREIGN, "the session belongs to another caller"))

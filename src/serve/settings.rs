@@ -31,6 +31,7 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
         },
         retention_interval_ms: config.retention.interval.0,
         slots: config.worker.slots as usize,
+        poll_ms: config.worker.poll_interval.0,
         waiters_max: config.limits.waiters as usize,
         bound,
         result_bytes_max: config.limits.result_bytes.len(),
@@ -53,6 +54,10 @@ pub fn face(config: &Config, retry: bool) -> face::Settings {
         page_size: config.limits.tools_per_page as usize,
         sessions_max: config.server.max_sessions as usize,
         session_idle_ms: config.sessions.idle_timeout.0,
+        session_heartbeat_ms: millis(config.sessions.heartbeat.0),
+        initialize_rate: config.server.max_initialize_rate,
+        initialize_burst: config.server.max_initialize_burst,
+        argument_bytes_max: config.limits.argument_bytes.len(),
         result_wait_ms: config.defaults.wait.0,
         builtins: face::Builtins {
             cancel: builtin.durable_cancel,

@@ -27,8 +27,6 @@ use executor::{Executor, Job, Outcome};
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// The wait before a result that could not be stored is tried again.
 const STORE_RETRY: Duration = Duration::from_millis(200);
-/// How often a worker looks for work that nobody announced.
-const POLL: Duration = Duration::from_secs(1);
 
 /// The worker of this process.
 pub struct Worker {
@@ -67,6 +65,7 @@ impl Worker {
         let worker = self.clone();
         self.engine.spawn(async move {
             let stop = worker.engine.stopping().clone();
+            let poll = millis(worker.engine.settings().poll_ms.max(1));
             loop {
                 if let Err(error) = worker.pull().await {
                     tracing::warn!(code = error.code(), "a worker could not look for work: {error}");
@@ -74,7 +73,7 @@ impl Worker {
                 tokio::select! {
                     () = stop.cancelled() => return,
                     () = worker.engine.work_available() => {}
-                    () = tokio::time::sleep(POLL) => {}
+                    () = tokio::time::sleep(poll) => {}
                 }
             }
         });

@@ -33,7 +33,11 @@ pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Connections
     let mut writer = connect(path, settings.writer_cache_kib).map_err(named)?;
     prepare_writer(&writer, settings).map_err(|error| named(Fault::from(error).error))?;
     check_pages(&writer, path, settings)?;
-    migrate::run(&mut writer, path, &migrate::migrations()).map_err(named)?;
+    if settings.migrates {
+        migrate::run(&mut writer, path, &migrate::migrations()).map_err(named)?;
+    } else {
+        migrate::check(&writer, path, &migrate::migrations()).map_err(named)?;
+    }
     let readers = |count: usize| -> Result<Vec<Connection>> {
         (0..count.max(1)).map(|_| reader(path, settings).map_err(named)).collect()
     };
