@@ -4,4 +4,5 @@
 mod clients_direct;
 mod kit_direct;
 mod support;
+mod through;
 mod tidy;

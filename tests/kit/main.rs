@@ -64,6 +64,9 @@ pub struct Options {
     /// Tools on one page of `tools/list`; 0: all on one.
     #[arg(long, default_value_t = 0)]
     pub list_page: usize,
+    /// So many further tools, `extra_0001` and on, that answer their own name.
+    #[arg(long, default_value_t = 0)]
+    pub extra_tools: usize,
     /// Sleeps so many milliseconds before the first read.
     #[arg(long, default_value_t = 0)]
     pub delay_start: u64,

@@ -103,6 +103,13 @@ async fn dispatch(server: &Server, call: &Call<'_>) -> Result<Outcome, String> {
     match call.name {
         "append" | "append_idempotent" => append(ledger(server)?, call),
         "slow" | "slow_idempotent" => slow(ledger(server)?, call).await,
+        "slow_structured" => {
+            let n = parse::<Structured>(call)?.n;
+            Ok(match slow(ledger(server)?, call).await? {
+                Outcome::Result(_) => structured(n.get()),
+                other => other,
+            })
+        }
         "flaky" | "flaky_idempotent" => flaky(ledger(server)?, call),
         "crash_after_write" | "crash_idempotent" => crash(ledger(server)?, call),
         "lookup" => lookup(ledger(server)?, call),
@@ -126,6 +133,7 @@ async fn dispatch(server: &Server, call: &Call<'_>) -> Result<Outcome, String> {
                 processes::grandchildren(parse::<Grandchild>(call)?.orphan).await.map_err(|error| error.to_string())?;
             Ok(structured_result(&pids.to_string()))
         }
+        extra if extra.starts_with("extra_") && server.options.extra_tools > 0 => Ok(text_result(extra)),
         "late" if server.tools_have_changed() => Ok(text_result("late")),
         unknown => Ok(Outcome::Error { code: -32602, message: format!("unknown tool: {unknown}"), data: None }),
     }

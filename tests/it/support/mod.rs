@@ -11,10 +11,12 @@ mod driver;
 pub mod ledger;
 pub mod process;
 pub mod process_tree;
+pub mod program;
 pub mod raw_http;
 pub mod raw_stdio;
 mod rmcp_client;
 pub mod servers;
+pub mod store_check;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

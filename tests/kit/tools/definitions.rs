@@ -11,6 +11,7 @@ const CASE: &str = r#""inputSchema":{"type":"object","properties":{"case":{"type
 const N: &str = r#""inputSchema":{"type":"object","properties":{"n":{"type":"number"}},"required":["n"]}"#;
 const ERROR: &str = r#""inputSchema":{"type":"object","properties":{"code":{"type":"integer"},"message":{"type":"string"},"data":{}},"required":["code","message"]}"#;
 const ORPHAN: &str = r#""inputSchema":{"type":"object","properties":{"orphan":{"type":"boolean"}}}"#;
+const SLOW_N: &str = r#""inputSchema":{"type":"object","properties":{"seconds":{"type":"number"},"n":{"type":"number"},"text":{"type":"string"}},"required":["seconds","n"]}"#;
 const ANYTHING: &str = r#""inputSchema":{"type":"object"}"#;
 
 const READ_ONLY: &str = r#""annotations":{"readOnlyHint":true}"#;
@@ -23,7 +24,7 @@ const GIVEN: &str = r#""outputSchema":{"type":"object","properties":{"n":{"type"
 const FOREIGN: &str = r#""_meta":{"kit.example/score":1.0},"x-kit":{"list":[null,1e2,{"deep":"\u00e9"}]}"#;
 
 /// Name, description, and the further members.
-const TOOLS: [(&str, &str, &[&str]); 17] = [
+const TOOLS: [(&str, &str, &[&str]); 18] = [
     ("append", "Writes one ledger line", &[TEXT]),
     ("append_idempotent", "Writes one ledger line; repeating it does no harm", &[TEXT, IDEMPOTENT]),
     ("slow", "Takes its time, tells progress, can be cancelled", &[SLOW]),
@@ -37,6 +38,7 @@ const TOOLS: [(&str, &str, &[&str]); 17] = [
     ("received", "Answers the exact params and the HTTP headers", &[ANYTHING, READ_ONLY]),
     ("big", "Answers a text of so many bytes", &[SIZE, READ_ONLY]),
     ("structured", "Answers n as structured content", &[N, READ_ONLY, GIVEN]),
+    ("slow_structured", "Answers n as structured content after its time", &[SLOW_N, GIVEN]),
     ("corpus", "Answers one fixed result byte for byte", &[CASE, READ_ONLY]),
     ("rpc_error", "Answers a JSON-RPC error", &[ERROR, READ_ONLY]),
     ("grandchild", "Starts processes that outlive a careless owner", &[ORPHAN]),
@@ -49,5 +51,7 @@ pub fn definitions(server: &Server) -> Vec<String> {
     let render = |(name, description, members): &(&str, &str, &[&str])| {
         format!(r#"{{"name":"{name}","description":"{description}",{}}}"#, members.join(","))
     };
-    TOOLS[..listed].iter().map(render).collect()
+    let extra =
+        |number| format!(r#"{{"name":"extra_{number:04}","description":"One of many",{ANYTHING},{READ_ONLY}}}"#);
+    TOOLS[..listed].iter().map(render).chain((1..=server.options.extra_tools).map(extra)).collect()
 }
