@@ -44,6 +44,7 @@ impl Default for Listener {
             json_within: Millis(1_000),
             response: Response::Auto,
             header_timeout: Millis(30_000),
+            body_timeout: Millis(60_000),
             shutdown_grace: Millis(5_000),
         }
     }

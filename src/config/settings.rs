@@ -130,6 +130,9 @@ pub struct Listener {
     /// How long a connection may take to send the head of a request.
     #[schemars(extend("x-min-ms" = 10))]
     pub header_timeout: Millis,
+    /// How long a request may take to send its body.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub body_timeout: Millis,
     /// How long open requests get at shutdown before they are cut; their executions go on after the restart.
     pub shutdown_grace: Millis,
 }

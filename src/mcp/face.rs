@@ -17,6 +17,8 @@ use crate::engine::catalog::{Listing, ResponseMode};
 pub struct Settings {
     /// Bounds on one message.
     pub envelope: envelope::Limits,
+    /// How long the body of a request may take to come.
+    pub body_timeout_ms: u64,
     /// How answers are written over HTTP, where a tool says nothing else.
     pub response: ResponseMode,
     /// A call that ends within this time, and has nothing else to say, is answered as JSON.
@@ -66,6 +68,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             envelope: envelope::Limits::default(),
+            body_timeout_ms: 60_000,
             response: ResponseMode::Auto,
             json_within_ms: 1_000,
             keep_alive_ms: 10_000,

@@ -3,9 +3,10 @@
 //! checks no Host or Origin: the guard in front of it does.
 
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -17,7 +18,7 @@ use super::answer::{self, Reply};
 use super::call::{Begun, Caller};
 use super::envelope::Message;
 use super::era::{self, Ruling};
-use super::face::Face;
+use super::face::{Face, Settings};
 use super::headers::{self, Field};
 use super::id::Id;
 use super::reject::{RpcError, Source, code, http_status};
@@ -62,15 +63,9 @@ async fn post(face: Arc<Face>, principal: Principal, headers: &HeaderMap, body: 
     if let Err(refusal) = check_media_types(headers) {
         return *refusal;
     }
-    let bytes_max = face.settings.envelope.bytes_max;
-    let bytes = match Limited::new(body, bytes_max).collect().await {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let error = RpcError::new(code::INVALID_REQUEST, format!("the body is longer than {bytes_max} bytes"));
-            return rpc(413, None, &error);
-        }
-        // The client left in the middle of its own message.
-        Err(_) => return StatusCode::BAD_REQUEST.into_response(),
+    let bytes = match read(body, &face.settings).await {
+        Ok(bytes) => bytes,
+        Err(refusal) => return *refusal,
     };
     let entered = match admit::http(&bytes, &face.settings.envelope, headers) {
         Ok(entered) => entered,
@@ -98,6 +93,38 @@ async fn post(face: Arc<Face>, principal: Principal, headers: &HeaderMap, body: 
             post.batch(&items, session).await
         }
     }
+}
+
+/// The whole body, within its bounds of size and time.
+async fn read(mut body: Body, settings: &Settings) -> Result<Bytes, Box<Response>> {
+    let bytes_max = settings.envelope.bytes_max;
+    let too_long = |body: Body| {
+        tokio::spawn(drain(body));
+        let words = format!("the body is longer than {bytes_max} bytes");
+        rpc(413, None, &RpcError::new(code::INVALID_REQUEST, words))
+    };
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(Box::new(too_long(body)));
+    }
+    let read = Limited::new(&mut body, bytes_max).collect();
+    let refusal = match tokio::time::timeout(Duration::from_millis(settings.body_timeout_ms), read).await {
+        Ok(Ok(collected)) => return Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => too_long(body),
+        // The client left in the middle of its own message.
+        Ok(Err(_)) => StatusCode::BAD_REQUEST.into_response(),
+        Err(_) => rpc(408, None, &RpcError::new(code::INVALID_REQUEST, "the body did not come in time")),
+    };
+    Err(Box::new(refusal))
+}
+
+/// How long a client may go on sending a body that is refused.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Takes in what is left and keeps nothing of it: a client that is cut while it sends never reads why.
+async fn drain(mut body: Body) {
+    let rest = async { while let Some(Ok(_)) = body.frame().await {} };
+    // A client that is not done by then is cut.
+    let _ = tokio::time::timeout(DRAIN, rest).await;
 }
 
 /// The body has to be JSON, and the client has to read both forms of an answer (specification, Streamable HTTP).
@@ -344,7 +371,10 @@ fn delete(face: &Face, principal: &Principal, headers: &HeaderMap) -> Response {
         Err(rejection) if rejection.status == 405 => return not_allowed(),
         Err(rejection) => return rpc(rejection.status, None, &rejection.error),
     }
-    let id = headers.get(headers::SESSION_ID).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let id = match Field::of(headers, headers::SESSION_ID) {
+        Field::Value(id) => id,
+        Field::Absent | Field::Invalid => return unreadable_session(),
+    };
     match face.sessions.find(id, principal, face.engine.clock().now_ms()) {
         Lookup::Found(_) => face.sessions.close(id),
         Lookup::Unknown => {}
@@ -354,11 +384,14 @@ fn delete(face: &Face, principal: &Principal, headers: &HeaderMap) -> Response {
 }
 
 fn session_of(face: &Face, principal: &Principal, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
-    let Some(id) = headers.get(headers::SESSION_ID) else {
-        let words = "the header Mcp-Session-Id is missing; send initialize first";
-        return Err(Box::new(rpc(400, None, &RpcError::new(code::INVALID_REQUEST, words))));
+    let id = match Field::of(headers, headers::SESSION_ID) {
+        Field::Value(id) => id,
+        Field::Absent => {
+            let words = "the header Mcp-Session-Id is missing; send initialize first";
+            return Err(Box::new(rpc(400, None, &RpcError::new(code::INVALID_REQUEST, words))));
+        }
+        Field::Invalid => return Err(Box::new(unreadable_session())),
     };
-    let id = id.to_str().unwrap_or_default();
     match face.sessions.find(id, principal, face.engine.clock().now_ms()) {
         Lookup::Found(session) => Ok(session),
         Lookup::Unknown => {
@@ -382,6 +415,11 @@ fn too_many(id: &Id<'_>, words: &'static str, wait_ms: i64) -> Response {
     let mut response = rpc(429, Some(id), &answer::overload(words.into()));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from((wait_ms + 999) / 1_000));
     response
+}
+
+fn unreadable_session() -> Response {
+    let words = "the header Mcp-Session-Id must be there once and be plain text";
+    rpc(400, None, &RpcError::new(code::INVALID_REQUEST, words))
 }
 
 fn foreign_session() -> Response {

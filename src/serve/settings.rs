@@ -48,6 +48,7 @@ pub fn face(config: &Config, retry: bool) -> face::Settings {
             depth_max: config.server.max_depth as usize,
             ..envelope::Limits::default()
         },
+        body_timeout_ms: millis(config.server.body_timeout.0),
         response: response(config.server.response),
         json_within_ms: millis(config.server.json_within.0),
         keep_alive_ms: millis(config.server.keep_alive.0),
