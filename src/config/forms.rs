@@ -7,6 +7,9 @@ use axum::http::{HeaderName, HeaderValue};
 use serde_json::Value as Schema;
 use std::net::{IpAddr, SocketAddr};
 
+/// What the listener serves besides the MCP endpoint, by the first part of the path.
+const TAKEN: [&str; 5] = ["api", "worker", "healthz", "readyz", "metrics"];
+
 /// Checks a string against the form that its schema names. `secret` keeps it out of the message.
 pub(super) fn check(text: &str, schema: &Schema, secret: bool) -> Result<(), Message> {
     let value = || if secret { "has a value that".to_owned() } else { format!("is {}, which", quoted(text)) };
@@ -41,7 +44,14 @@ pub(super) fn check(text: &str, schema: &Schema, secret: bool) -> Result<(), Mes
                 && !text.ends_with('/')
                 && !text.contains("//")
                 && text.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.~".contains(c));
-            if valid { Ok(()) } else { wrong("no path", "write it as \"/mcp\"") }
+            let first = text.split('/').nth(1).unwrap_or_default();
+            if !valid {
+                wrong("no path", "write it as \"/mcp\"")
+            } else if TAKEN.contains(&first) {
+                wrong("taken by the server itself", "write it as \"/mcp\"")
+            } else {
+                Ok(())
+            }
         }
         "header" if !is_header(text) => wrong("no header name", "use letters, digits and `-`"),
         "network" if !is_network(text) => wrong("no address or network", "write it as \"10.0.0.7\" or \"10.0.0.0/8\""),

@@ -51,7 +51,7 @@ pub struct Settings {
     pub retention_interval_ms: i64,
     /// Calls at once in this process.
     pub slots: usize,
-    /// Executions that may be waited for in this process.
+    /// Callers that may wait in this process.
     pub waiters_max: usize,
     /// Executions submitted here belong to this process until it is dead (`wrap`).
     pub bound: bool,

@@ -41,8 +41,9 @@ pub struct Assembly {
     servers: Vec<Upstream>,
 }
 
-/// How often idle sessions are looked for.
+/// How often idle sessions are looked for; more often when they are to end sooner.
 const SESSION_SWEEP: Duration = Duration::from_secs(60);
+const SESSION_SWEEP_MIN: Duration = Duration::from_millis(100);
 
 impl Assembly {
     /// Opens the store and starts everything; what a dead process left is settled before anything new begins.
@@ -98,6 +99,7 @@ pub async fn open_store(loaded: &Loaded) -> Result<Arc<dyn Store>, Failure> {
         batch_max: config.store.max_batch as usize,
         busy_timeout_ms: config.store.busy_timeout.0.max(1) as u64,
         point_readers: config.store.readers as usize,
+        migrates: config.store.migrate == crate::config::settings::Migrate::Auto,
         limits: crate::model::decide::Limits { notes_max: config.limits.stale_results_per_execution },
         ..SqliteSettings::default()
     };
@@ -137,10 +139,12 @@ async fn report_start(server: Upstream, readiness: Arc<Readiness>, stop: Cancell
 }
 
 async fn sweep_sessions(face: Arc<Face>, stop: CancellationToken) {
+    let idle = Duration::from_millis(face.settings.session_idle_ms.max(0) as u64);
+    let pause = (idle / 2).clamp(SESSION_SWEEP_MIN, SESSION_SWEEP);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(SESSION_SWEEP) => face.sessions.sweep_idle(face.engine.clock().now_ms()),
+            () = tokio::time::sleep(pause) => face.sessions.sweep_idle(face.engine.clock().now_ms()),
         }
     }
 }

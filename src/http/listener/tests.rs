@@ -21,7 +21,14 @@ async fn start(router: Router, limits: Limits) -> Server {
     let address = listener.local_addr().unwrap();
     let guard = Guard::new(&GuardSettings { listen: address, hosts: vec![], origins: vec![] }).unwrap();
     let auth = Auth::none(None);
-    let front = Arc::new(Front { guard, auth, router, mcp_path: "/mcp".into(), body_bytes_max: 1 << 20 });
+    let front = Arc::new(Front {
+        guard,
+        auth,
+        router,
+        mcp_path: "/mcp".into(),
+        namespaces: Default::default(),
+        body_bytes_max: 1 << 20,
+    });
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn(serve(listener, front, limits, shutdown.clone()));
     Server { address, shutdown, serving }
