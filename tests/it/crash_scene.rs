@@ -148,11 +148,6 @@ pub async fn call(url: &str, call: &Call) -> Told {
     call_with(url, call, json!({"durable-mcp/idempotencyKey": call.key})).await
 }
 
-/// The same without a key.
-pub async fn call_unkeyed(url: &str, call: &Call) -> Told {
-    call_with(url, call, json!({})).await
-}
-
 pub async fn call_with(url: &str, call: &Call, meta: Value) -> Told {
     let params = json!({"name": call.tool, "arguments": call.arguments, "_meta": meta});
     let request = Request::modern(url, json!(1), "tools/call", params).header("Connection", "close");
