@@ -15,9 +15,8 @@ pub mod view;
 pub mod waiters;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -34,12 +33,6 @@ use clock::Clock;
 use running::{Running, Work};
 use slots::Slots;
 use waiters::Waiters;
-
-/// Executions that became `unknown` and are not yet looked at by a follower.
-const UNKNOWN_QUEUE: usize = 1_024;
-
-/// How often an ending process looks whether something still runs.
-const RUNNING_LOOK: Duration = Duration::from_millis(10);
 
 /// How the engine works. Durations in milliseconds.
 #[derive(Clone, Debug)]
@@ -66,6 +59,10 @@ pub struct Settings {
     pub result_bytes_max: usize,
     /// How long a submission looks whether the caller of an equal unkeyed call is just leaving.
     pub departure_grace_ms: u64,
+    /// How long running work may take to stop once it was told to.
+    pub stop_grace_ms: u64,
+    /// How often a worker looks for work that nobody announced.
+    pub worker_poll_ms: u64,
     /// Keys remembered as seen, so that a repeat is answered from a reader.
     pub known_keys_max: usize,
 }
@@ -84,10 +81,17 @@ impl Default for Settings {
             bound: false,
             result_bytes_max: 64 << 20,
             departure_grace_ms: 50,
+            stop_grace_ms: 2_000,
+            worker_poll_ms: 1_000,
             known_keys_max: 16_384,
         }
     }
 }
+
+/// Executions that became `unknown` and are not yet looked at by a follower.
+const UNKNOWN_QUEUE: usize = 1_024;
+/// How long closing waits for what only has to write.
+const RECORD_GRACE: Duration = Duration::from_secs(1);
 
 /// What a process does; any combination is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,16 +120,13 @@ pub struct Engine {
     slots: Slots,
     catalog: Catalog,
     waiters: Waiters,
-    running: Running,
+    running: Arc<Running>,
     known_keys: submit::KnownKeys,
     local: OnceLock<Arc<dyn LocalWorker>>,
     unknown: broadcast::Sender<ExecutionId>,
-    work_available: Notify,
-    /// A freed slot is a reason to look into the store, whoever waits here.
-    backlog: AtomicBool,
     scheduler_due: Notify,
-    drain: CancellationToken,
-    cut_off: CancellationToken,
+    draining: CancellationToken,
+    halting: CancellationToken,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -145,15 +146,13 @@ impl Engine {
             slots: Slots::new(settings.slots),
             catalog: Catalog::new(upstreams),
             waiters: Waiters::new(settings.waiters_max),
-            running: Running::default(),
+            running: Arc::default(),
             known_keys: submit::KnownKeys::new(settings.known_keys_max),
             local: OnceLock::new(),
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
-            work_available: Notify::new(),
-            backlog: AtomicBool::new(false),
             scheduler_due: Notify::new(),
-            drain: CancellationToken::new(),
-            cut_off: CancellationToken::new(),
+            draining: CancellationToken::new(),
+            halting: CancellationToken::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             store,
@@ -205,27 +204,14 @@ impl Engine {
         self.unknown.subscribe()
     }
 
-    /// Ends when nothing new may begin here: what waits in the store is for another process or the next start.
+    /// Ends when nothing new may be leased here.
     pub fn draining(&self) -> &CancellationToken {
-        &self.drain
+        &self.draining
     }
 
-    /// Ends when what still runs has to be given up, and recorded as lost where it has no answer.
-    pub fn cutting_off(&self) -> &CancellationToken {
-        &self.cut_off
-    }
-
-    /// Begins nothing new, lets what runs end within `grace`, and gives up the rest.
-    pub async fn wind_down(&self, grace: Duration) {
-        self.drain.cancel();
-        let idle = async {
-            while self.running_count() > 0 {
-                tokio::time::sleep(RUNNING_LOOK).await;
-            }
-        };
-        // Out of time or idle: either way nothing may run on.
-        let _ = tokio::time::timeout(grace, idle).await;
-        self.cut_off.cancel();
+    /// Ends when what still runs has to be given up.
+    pub fn halting(&self) -> &CancellationToken {
+        &self.halting
     }
 
     /// Ends when the engine stops.
@@ -233,16 +219,31 @@ impl Engine {
         &self.stop
     }
 
-    /// Runs `future` as a task that [`Engine::close`] waits for.
+    /// Runs `future` as a task that [`Engine::close`] waits for, for a moment.
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(future);
     }
 
-    /// Stops the loops, waits for its tasks, closes the store.
-    pub async fn close(&self) {
+    /// From here on nothing new is leased here; what is submitted waits for another process. The first step of
+    /// [`Engine::close`], for whoever has to end something between the two.
+    pub fn drain(&self) {
+        self.draining.cancel();
+        self.slots.close();
+    }
+
+    /// Leases nothing more; gives what runs `grace` to end, its heartbeats going on; tells what still runs then to stop
+    /// and records what becomes of it; ends the loops and closes the store. Bounded: `grace`, the stop grace, and a
+    /// moment for the records. What is not recorded even then is settled as of a dead process by whoever comes next.
+    pub async fn close(&self, grace: Duration) {
+        // Both ends of each wait are fine: the next step is the harder one.
+        self.drain();
+        let _ = tokio::time::timeout(grace, self.running.idle()).await;
+        self.halting.cancel();
+        let stop_grace = Duration::from_millis(self.settings.stop_grace_ms) + RECORD_GRACE;
+        let _ = tokio::time::timeout(stop_grace, self.running.idle()).await;
         self.stop.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
+        let _ = tokio::time::timeout(RECORD_GRACE, self.tasks.wait()).await;
         self.store.close().await;
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::finishing::Finishing;
+use super::running::Write;
 use super::{Engine, Error, Result};
 use crate::model::decide::{Answer, Command, Outcome};
 use crate::model::event::{Digest, Order};
@@ -54,7 +55,7 @@ impl Engine {
         payload: Option<(PayloadKind, Payload)>,
     ) -> Result<Head> {
         let engine = self.clone();
-        let ordering = async move { engine.apply(id, command, payload, None).await };
+        let ordering = async move { engine.apply(Write { payload, ..engine.write(id, command) }).await };
         let applied = Finishing::new(ordering, &self.tasks).await?.ok_or_else(|| Error::NotFound(id.to_string()))?;
         match applied.answer {
             Answer::Accepted | Answer::AlreadyDone => Ok(applied.head),

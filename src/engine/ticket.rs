@@ -31,7 +31,13 @@ pub struct Ticket {
     pub attached: bool,
     departure: Departure,
     left: bool,
+    /// The tool's calls are sent twice by some client (`unkeyed = "coalesce"`).
+    pub(super) coalesces: bool,
 }
+
+/// How long an answered call of a tool that coalesces still takes its twin, in milliseconds. A client that sends
+/// everything twice does so within a few of them, and a fast tool may have answered in between.
+const COALESCE_MS: i64 = 100;
 
 /// What a caller learns next.
 #[derive(Clone, Debug)]
@@ -44,8 +50,16 @@ pub enum News {
 
 impl Ticket {
     pub(super) fn new(engine: Arc<Engine>, head: Head, attached: bool) -> Ticket {
-        let sight = engine.waiters.enter(head.id());
-        Ticket { engine, sight, head: Arc::new(head), attached, departure: Departure::Gone, left: false }
+        let sight = engine.waiters.enter(head.id(), Some(&head));
+        Ticket {
+            engine,
+            sight,
+            head: Arc::new(head),
+            attached,
+            departure: Departure::Gone,
+            left: false,
+            coalesces: false,
+        }
     }
 
     /// The execution.
@@ -123,6 +137,9 @@ impl Ticket {
                 return;
             }
             let process = self.engine.process;
+            if self.coalesces && self.departure == Departure::Answered {
+                return self.mark_delivered_later();
+            }
             let mark = match self.departure {
                 Departure::Answered => Mark::Delivered(process),
                 Departure::Handle if last => Mark::HandleGiven(process),
@@ -132,20 +149,32 @@ impl Ticket {
             self.engine.store.mark(id, mark, self.engine.now_ms());
         })
     }
+
+    /// Until the mark is written the row says that its caller is still there, which is when a twin may join it.
+    fn mark_delivered_later(&self) {
+        let (engine, id) = (self.engine.clone(), self.head.id());
+        self.engine.spawn(async move {
+            let now_ms = engine.now_ms();
+            tokio::select! {
+                () = engine.stop.cancelled() => {}
+                () = engine.clock.sleep_until(now_ms + COALESCE_MS) => {}
+            }
+            engine.store.mark(id, Mark::Delivered(engine.process), now_ms);
+        });
+    }
 }
 
 impl Engine {
-    /// The row with the payload its caller gets.
+    /// The row with the payload its caller gets. `payload` is the one that was recorded just now, if it is at hand.
     pub(super) async fn settled(&self, head: Head, payload: Option<Payload>) -> Result<Settled> {
         let kind = match head.state {
-            State::Completed => Some(PayloadKind::Result),
-            State::Failed => Some(PayloadKind::Error),
-            _ => None,
+            State::Completed => PayloadKind::Result,
+            State::Failed => PayloadKind::Error,
+            _ => return Ok(Settled { head: Arc::new(head), payload: None }),
         };
-        let payload = match (kind, payload) {
-            (None, _) => None,
-            (Some(PayloadKind::Result), Some(payload)) => Some(payload),
-            (Some(kind), _) => self.store.payload(head.id(), kind).await?,
+        let payload = match payload {
+            Some(payload) => Some(payload),
+            None => self.store.payload(head.id(), kind).await?,
         };
         Ok(Settled { head: Arc::new(head), payload })
     }

@@ -43,14 +43,19 @@ async fn half_a_frame_is_refused_and_the_next_call_is_answered() {
 // A08: a client that sends every call twice, a few milliseconds apart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_sent_twice_at_once_is_one_run_where_the_tool_coalesces() {
-    let policy = "[servers.kit.tools.slow]\nidempotency = { unkeyed = \"coalesce\" }\n";
+    let policy = "[servers.kit.tools.slow]\nidempotency = { unkeyed = \"coalesce\" }\n\
+        [servers.kit.tools.append]\nidempotency = { unkeyed = \"coalesce\" }\n";
     let scene = Scene::start("", policy).await;
     for caller in scene.of_each_era().await {
-        for round in 0..10 {
+        for round in 0..20 {
+            // Every other one has mostly been answered when its twin arrives.
             let wanted = format!("{} {round}", caller.is_modern());
-            let call = json!({"name": "slow", "arguments": {"seconds": 0.1, "text": wanted}});
+            let call = match round % 2 {
+                0 => json!({"name": "slow", "arguments": {"seconds": 0.1, "text": wanted}}),
+                _ => json!({"name": "append", "arguments": {"text": wanted}}),
+            };
             let (one, two) = tokio::join!(caller.ask(call.clone()), async {
-                tokio::time::sleep(Duration::from_millis(round % 4)).await;
+                tokio::time::sleep(Duration::from_millis(round % 5)).await;
                 caller.ask(call.clone()).await
             });
             assert_eq!(id_of(&one), id_of(&two));
@@ -60,6 +65,15 @@ async fn a_call_sent_twice_at_once_is_one_run_where_the_tool_coalesces() {
             assert_eq!(scene.ledger.starts(&wanted).len(), 1);
         }
     }
+    // A call that is meant again comes later, and runs.
+    let call = json!({"name": "append", "arguments": {"text": "meant"}});
+    let first = id_of(&scene.modern().ask(call.clone()).await);
+    let end = Instant::now() + DEADLINE;
+    while id_of(&scene.modern().ask(call.clone()).await) == first {
+        assert!(Instant::now() < end, "it never runs again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(scene.ledger.starts("meant").len(), 2);
 }
 
 // A09: the connection is lost after the commit, and the client sends the call up to four times.

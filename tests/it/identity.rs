@@ -261,7 +261,7 @@ async fn a_connection_cut_while_the_call_is_stored_leaves_no_call_behind() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_large_answer_that_was_cut_in_the_middle_was_not_delivered() {
-    let head = "[server]\nmax_body_bytes = \"64MB\"\n[limits]\nargument_bytes = \"64MB\"\n";
+    let head = "[server]\nresponse = \"json\"\nmax_body_bytes = \"64MB\"\n[limits]\nargument_bytes = \"64MB\"\n";
     let scene = Scene::start(head, "").await;
     // More than what fits into the buffers between the program and a client that reads nothing.
     let wanted = "x".repeat(6_000_000);

@@ -9,19 +9,18 @@ async fn the_log_starts_anew_under_load() {
     let file = TempFile::with(|settings| settings.checkpoint_pages = PAGES);
     let mut scene = file.scene().await;
     let mut written = 0;
-    for n in 0..400 {
-        let mut submit = scene.call(&format!("{{\"n\":{n}}}"));
+    let size =
+        |extension: &str| std::fs::metadata(file.path().with_extension(extension)).map_or(0, |metadata| metadata.len());
+    // How soon depends on the machine; that it happens at all does not.
+    while size("db-wal") > written / 2 || size("db") < written / 2 {
+        assert!(written < 80_000_000, "the log has {} bytes after {written} were written", size("db-wal"));
+        let mut submit = scene.call(&format!("{{\"written\":{written}}}"));
         submit.arguments = "x".repeat(8_000).into();
         scene.new_execution(submit).await.unwrap();
         written += 8_000;
     }
-    let log = std::fs::metadata(file.path().with_extension("db-wal")).unwrap().len();
-    let database = std::fs::metadata(file.path()).unwrap().len();
-    assert!(log < written / 2, "the log has {log} bytes after {written} were written");
-    assert!(database > written / 2, "the database has {database} bytes after {written} were written");
     // Closing leaves no log behind.
     scene.store.close().await;
-    let log = std::fs::metadata(file.path().with_extension("db-wal")).map_or(0, |metadata| metadata.len());
-    assert_eq!(log, 0);
+    assert_eq!(size("db-wal"), 0);
     file.store().await.unwrap().check().await.unwrap();
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 
 use super::TempFile;
+use crate::model::decide::{Answer, Command};
 use crate::model::id::ExecutionId;
 use crate::store::conformance::Scene;
-use crate::store::{Error, Mark, Retention, Store as _, Submit, SubmitOutcome};
+use crate::store::{Error, ListQuery, Mark, Retention, Store as _, Submit, SubmitOutcome};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_bad_command_in_a_batch_fails_alone() {
@@ -18,6 +19,8 @@ async fn a_bad_command_in_a_batch_fails_alone() {
     let calls: Vec<Submit> = (0..40)
         .map(|n| {
             let mut submit = scene.keyed(&format!("k{n}"), "{}");
+            // A policy of its own, stored or not with its call.
+            submit.submission.ident.policy.timeouts.attempt_ms += n;
             if n % 7 == 3 {
                 // An id that exists already, under another operation.
                 submit.submission.ident.id = taken;
@@ -30,8 +33,10 @@ async fn a_bad_command_in_a_batch_fails_alone() {
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     let store = scene.store.clone();
     let first = scene.call(r#"{"first":1}"#);
+    let request = scene.lease_request();
+    let lease = scene.apply(taken, Command::Lease(request));
     let storm = async {
-        let first = store.submit(first);
+        let first = async { tokio::join!(biased; store.submit(first), store.apply(lease)) };
         let rest = join_all(calls.iter().cloned().map(|submit| store.submit(submit)));
         let release = async {
             tokio::task::yield_now().await;
@@ -40,7 +45,9 @@ async fn a_bad_command_in_a_batch_fails_alone() {
         tokio::join!(biased; first, rest, release)
     };
     let (first, outcomes, ()) = storm.await;
-    assert!(matches!(first, Ok(SubmitOutcome::New(_))));
+    assert!(matches!(first.0, Ok(SubmitOutcome::New(_))));
+    let leased = first.1.unwrap().unwrap();
+    assert_eq!(leased.answer, Answer::Leased { fencing_token: 1, attempt: 1 });
     for (n, outcome) in outcomes.into_iter().enumerate() {
         match outcome {
             Ok(SubmitOutcome::New(_)) => assert_ne!(n % 7, 3),
@@ -52,6 +59,34 @@ async fn a_bad_command_in_a_batch_fails_alone() {
     let submit = scene.keyed("k3", "{}");
     scene.new_execution(submit).await.unwrap();
     scene.check_row(taken).await.unwrap();
+    // And the policies of the good ones are there.
+    scene.store.close().await;
+    let scene = file.scene().await;
+    assert_eq!(scene.store.list(ListQuery { limit: 100, ..ListQuery::default() }).await.unwrap().len(), 37);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn marks_keep_their_place_among_the_writes_of_a_batch() {
+    let file = TempFile::new();
+    let mut scene = file.scene().await;
+    let lock = file.raw();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (other, submit, repeat) = (scene.call(r#"{"n":1}"#), scene.call("{}"), scene.call("{}"));
+    let id = submit.submission.ident.id;
+    let store = scene.store.clone();
+    let marked = async {
+        store.mark(id, Mark::Left(scene.process), scene.now_ms);
+        store.submit(repeat).await
+    };
+    let release = async {
+        tokio::task::yield_now().await;
+        lock.execute_batch("COMMIT").unwrap();
+    };
+    let (other, stored, attached, ()) =
+        tokio::join!(biased; store.submit(other), store.submit(submit), marked, release);
+    assert!(matches!(other, Ok(SubmitOutcome::New(_))));
+    assert!(matches!(stored, Ok(SubmitOutcome::New(_))));
+    assert!(matches!(attached, Ok(SubmitOutcome::Existing(head)) if head.id() == id));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
