@@ -117,7 +117,7 @@ pub struct WrapArgs {
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     pub url: Option<String>,
     /// A header for that server, as 'Name: value'; repeatable.
-    #[arg(long, value_name = "HEADER", requires = "url")]
+    #[arg(long, value_name = "HEADER", conflicts_with = "command")]
     pub header: Vec<String>,
     /// An MCP server over stdio: its command and arguments.
     #[arg(last = true, value_name = "CMD", required_unless_present = "url")]

@@ -126,8 +126,8 @@ fn refused(status: StatusCode, text: &str) -> Failure {
         _ => Exit::Failure,
     };
     let failure = Failure::new(exit, sentence);
-    let next = match (exit, refused.next) {
-        (Exit::Auth, _) => Some(format!("put a token of this server into {TOKEN_VARIABLE}")),
+    let next = match (status, refused.next) {
+        (StatusCode::UNAUTHORIZED, _) => Some(format!("put a token of this server into {TOKEN_VARIABLE}")),
         (_, next) => next,
     };
     Failure { next, ..failure }

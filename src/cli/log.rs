@@ -9,7 +9,7 @@ use crate::config::settings::{Log, LogFormat};
 
 /// Starts writing the log. Errors: the filter can not be read.
 pub fn write(log: &Log) -> Result<(), Failure> {
-    // The steps of a migration are told by what became of it; whoever names that target gets them.
+    // What a library tells about its own steps is news for its developers.
     let filter = EnvFilter::try_new(format!("refinery_core=warn,{}", &*log.level)).map_err(|_| {
         Failure::usage("log.level is no level or filter").next("write error, warn, info, debug, trace or a filter")
     })?;

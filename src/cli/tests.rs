@@ -1,1 +1,5 @@
-//! Tests of the command line.
+//! The command line: what parses, what it prints, and how it ends.
+
+mod calls;
+mod commands;
+mod parsing;

@@ -26,7 +26,7 @@ pub const OTHER_VARIABLES: [&str; 6] = [
     "DURABLE_MCP_TOKEN",
     "DURABLE_MCP_IDEMPOTENCY_KEY",
     "DURABLE_MCP_FENCING_TOKEN",
-    "DURABLE_MCP_CRASH",
+    "DURABLE_MCP_CRASH_AT",
 ];
 
 /// Returns every variable that sets something, with the path of its setting; short names last.

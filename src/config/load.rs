@@ -97,7 +97,7 @@ impl Source {
 pub fn load(path: Option<&Path>, overrides: &Overrides, env: &BTreeMap<String, String>) -> Result<Loaded, Vec<Error>> {
     let name = path.map_or("configuration".to_owned(), |path| path.display().to_string());
     let mut problems = Problems::new(&name);
-    let here = std::path::absolute("").unwrap_or_else(|_| PathBuf::from("/"));
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
     let file = path.map(|path| here.join(path));
     let base_dir = file.as_deref().and_then(Path::parent).map_or_else(|| here.clone(), Path::to_path_buf);
 

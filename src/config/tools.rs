@@ -292,7 +292,7 @@ pub struct Reconcile {
     /// A reading tool of the same server.
     #[schemars(length(min = 1, max = 255))]
     pub tool: Text,
-    /// Its arguments; `{{arguments.NAME}}` and `{{idempotency_key}}` are filled in from the lost call.
+    /// Its arguments; `{{arguments.NAME}}` and `{{idempotency_key}}` (the effect key) are filled in from the lost call.
     #[serde(default)]
     pub arguments: Json,
     /// What must hold for its result if the call took effect, such as `/items/0/title == arguments.title`.

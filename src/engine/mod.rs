@@ -4,6 +4,7 @@
 pub mod catalog;
 pub mod clock;
 pub mod error;
+mod finishing;
 pub mod operate;
 pub mod running;
 pub mod scheduler;
@@ -14,9 +15,10 @@ pub mod view;
 pub mod waiters;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
@@ -31,9 +33,6 @@ use clock::Clock;
 use running::{Running, Work};
 use slots::Slots;
 use waiters::Waiters;
-
-/// Executions that became `unknown` and are not yet looked at by a follower.
-const UNKNOWN_QUEUE: usize = 1_024;
 
 /// How the engine works. Durations in milliseconds.
 #[derive(Clone, Debug)]
@@ -52,8 +51,6 @@ pub struct Settings {
     pub retention_interval_ms: i64,
     /// Calls at once in this process.
     pub slots: usize,
-    /// A worker looks so often for work that nobody announced.
-    pub poll_ms: i64,
     /// Callers that may wait in this process.
     pub waiters_max: usize,
     /// Executions submitted here belong to this process until it is dead (`wrap`).
@@ -62,6 +59,10 @@ pub struct Settings {
     pub result_bytes_max: usize,
     /// How long a submission looks whether the caller of an equal unkeyed call is just leaving.
     pub departure_grace_ms: u64,
+    /// How long running work may take to stop once it was told to.
+    pub stop_grace_ms: u64,
+    /// How often a worker looks for work that nobody announced.
+    pub worker_poll_ms: u64,
     /// Keys remembered as seen, so that a repeat is answered from a reader.
     pub known_keys_max: usize,
 }
@@ -76,15 +77,21 @@ impl Default for Settings {
             retention: Retention { payloads_ms: 7 * 86_400_000, executions_ms: 30 * 86_400_000, batch: 200 },
             retention_interval_ms: 60_000,
             slots: 64,
-            poll_ms: 1_000,
             waiters_max: 10_000,
             bound: false,
             result_bytes_max: 64 << 20,
             departure_grace_ms: 50,
+            stop_grace_ms: 2_000,
+            worker_poll_ms: 1_000,
             known_keys_max: 16_384,
         }
     }
 }
+
+/// Executions that became `unknown` and are not yet looked at by a follower.
+const UNKNOWN_QUEUE: usize = 1_024;
+/// How long closing waits for what only has to write.
+const RECORD_GRACE: Duration = Duration::from_secs(1);
 
 /// What a process does; any combination is possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,12 +120,13 @@ pub struct Engine {
     slots: Slots,
     catalog: Catalog,
     waiters: Waiters,
-    running: Running,
+    running: Arc<Running>,
     known_keys: submit::KnownKeys,
     local: OnceLock<Arc<dyn LocalWorker>>,
     unknown: broadcast::Sender<ExecutionId>,
-    work_available: Notify,
     scheduler_due: Notify,
+    draining: CancellationToken,
+    halting: CancellationToken,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -138,12 +146,13 @@ impl Engine {
             slots: Slots::new(settings.slots),
             catalog: Catalog::new(upstreams),
             waiters: Waiters::new(settings.waiters_max),
-            running: Running::default(),
+            running: Arc::default(),
             known_keys: submit::KnownKeys::new(settings.known_keys_max),
             local: OnceLock::new(),
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
-            work_available: Notify::new(),
             scheduler_due: Notify::new(),
+            draining: CancellationToken::new(),
+            halting: CancellationToken::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
             store,
@@ -195,21 +204,51 @@ impl Engine {
         self.unknown.subscribe()
     }
 
+    /// Ends when nothing new may be leased here.
+    pub fn draining(&self) -> &CancellationToken {
+        &self.draining
+    }
+
+    /// Ends when what still runs has to be given up.
+    pub fn halting(&self) -> &CancellationToken {
+        &self.halting
+    }
+
     /// Ends when the engine stops.
     pub fn stopping(&self) -> &CancellationToken {
         &self.stop
     }
 
-    /// Runs `future` as a task that [`Engine::close`] waits for.
+    /// Runs `future` as a task that [`Engine::close`] waits for, for a moment.
     pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(future);
     }
 
-    /// Stops the loops, waits for its tasks, closes the store.
-    pub async fn close(&self) {
+    /// From here on nothing new is leased here; what is submitted waits for another process. The first step of
+    /// [`Engine::close`], for whoever has to end something between the two.
+    pub fn drain(&self) {
+        self.draining.cancel();
+        self.slots.close();
+    }
+
+    /// Leases nothing more; gives what runs `grace` to end, its heartbeats going on; tells what still runs then to stop
+    /// and records what becomes of it. Bounded: `grace`, the stop grace, and a moment for the records.
+    pub async fn wind_down(&self, grace: Duration) {
+        // Both ends of each wait are fine: the next step is the harder one.
+        self.drain();
+        let _ = tokio::time::timeout(grace, self.running.idle()).await;
+        self.halting.cancel();
+        let stop_grace = Duration::from_millis(self.settings.stop_grace_ms) + RECORD_GRACE;
+        let _ = tokio::time::timeout(stop_grace, self.running.idle()).await;
+    }
+
+    /// Winds down, ends the loops and closes the store. What is not recorded even then is settled as of a dead process by
+    /// whoever comes next.
+    pub async fn close(&self, grace: Duration) {
+        self.wind_down(grace).await;
         self.stop.cancel();
         self.tasks.close();
-        self.tasks.wait().await;
+        let _ = tokio::time::timeout(RECORD_GRACE, self.tasks.wait()).await;
         self.store.close().await;
     }
 

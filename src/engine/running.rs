@@ -3,18 +3,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::slots::Slot;
-use super::waiters::{Progress, Settled};
+use super::waiters::Progress;
 use super::{Engine, Result};
 use crate::model::decide::{Answer, Command, Failure, LeaseRequest};
 use crate::model::event::Digest;
-use crate::model::execution::Head;
-use crate::model::id::ExecutionId;
-use crate::store::{Applied, Apply, LeaseRef, Payload, PayloadKind, crash};
+use crate::model::execution::{Head, State};
+use crate::model::id::{ExecutionId, OperationId};
+use crate::store::{self, Applied, Apply, LeaseRef, Payload, PayloadKind, crash};
 
-/// A leased execution for this process to run.
+/// A leased execution for this process to run. Dropping it ends the heartbeats.
 #[derive(Debug)]
 pub struct Work {
     /// The row, leased.
@@ -23,10 +24,13 @@ pub struct Work {
     pub arguments: Payload,
     /// What else of the call goes upstream.
     pub meta: Option<Payload>,
+    /// The write that records how the attempt ended; the same however often it has to be offered.
+    pub operation: OperationId,
     /// Ends when the work should stop; a result that comes anyway is still judged by its token.
     pub cancel: CancellationToken,
     /// Given back when the work is done.
     pub slot: Slot,
+    _entered: Entered,
 }
 
 impl Work {
@@ -40,6 +44,7 @@ impl Work {
 #[derive(Debug, Default)]
 pub struct Running {
     entries: Mutex<HashMap<ExecutionId, Entry>>,
+    emptied: Notify,
 }
 
 #[derive(Debug)]
@@ -48,11 +53,27 @@ struct Entry {
     cancel: CancellationToken,
 }
 
+/// Forgets the lease when its work is gone, by whatever way: no heartbeat keeps a lease that nobody works on.
+#[derive(Debug)]
+struct Entered {
+    running: Arc<Running>,
+    lease: LeaseRef,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.running.remove(self.lease);
+    }
+}
+
 impl Running {
     fn insert(&self, lease: LeaseRef) -> CancellationToken {
         let cancel = CancellationToken::new();
         let entry = Entry { fencing_token: lease.fencing_token, cancel: cancel.clone() };
-        self.entries().insert(lease.id, entry);
+        // An older attempt that is still at work here lost its lease.
+        if let Some(older) = self.entries().insert(lease.id, entry) {
+            older.cancel.cancel();
+        }
         cancel
     }
 
@@ -61,14 +82,22 @@ impl Running {
         if entries.get(&lease.id).is_some_and(|entry| entry.fencing_token == lease.fencing_token) {
             entries.remove(&lease.id);
         }
+        if entries.is_empty() {
+            self.emptied.notify_waiters();
+        }
     }
 
     pub(super) fn contains(&self, id: ExecutionId) -> bool {
         self.entries().contains_key(&id)
     }
 
-    pub(super) fn cancel(&self, id: ExecutionId) {
-        if let Some(entry) = self.entries().get(&id) {
+    pub(super) fn holds(&self, lease: LeaseRef) -> bool {
+        self.entries().get(&lease.id).is_some_and(|entry| entry.fencing_token == lease.fencing_token)
+    }
+
+    /// Stops the work under this lease; work under a newer one goes on.
+    pub(super) fn cancel(&self, lease: LeaseRef) {
+        if let Some(entry) = self.entries().get(&lease.id).filter(|entry| entry.fencing_token == lease.fencing_token) {
             entry.cancel.cancel();
         }
     }
@@ -78,9 +107,31 @@ impl Running {
         entries.iter().map(|(id, entry)| LeaseRef { id: *id, fencing_token: entry.fencing_token }).collect()
     }
 
+    /// Resolves when nothing runs.
+    pub(super) async fn idle(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            tokio::pin!(emptied);
+            emptied.as_mut().enable();
+            if self.entries().is_empty() {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
     fn entries(&self) -> MutexGuard<'_, HashMap<ExecutionId, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A command for one execution, as the engine sends it.
+pub(super) struct Write<'a> {
+    pub(super) id: ExecutionId,
+    pub(super) command: Command,
+    pub(super) payload: Option<(PayloadKind, Payload)>,
+    pub(super) operation: OperationId,
+    pub(super) seen: Option<&'a Head>,
 }
 
 impl Engine {
@@ -95,43 +146,71 @@ impl Engine {
     }
 
     /// Hands leased work to the worker of this process.
-    pub(super) fn start(&self, head: Arc<Head>, arguments: Payload, meta: Option<Payload>, slot: Slot) {
+    pub(super) fn start(&self, head: Arc<Head>, (arguments, meta): (Payload, Option<Payload>), slot: Slot) {
         let lease = LeaseRef { id: head.id(), fencing_token: head.fencing_token };
         let cancel = self.running.insert(lease);
+        // Whether it is cancelled elsewhere is seen by looking.
+        self.waiters.look_again();
+        let _entered = Entered { running: self.running.clone(), lease };
+        let operation = self.new_operation();
         if let Some(worker) = self.local.get() {
-            worker.run(Work { head, arguments, meta, cancel, slot });
+            worker.run(Work { head, arguments, meta, operation, cancel, slot, _entered });
         }
     }
 
     /// Claims one candidate by compare-and-set and starts it; false when somebody else was faster.
+    ///
+    /// # Errors
+    ///
+    /// When the store can not be read or written; then nothing was started.
     pub async fn claim(&self, candidate: &Head, slot: Slot) -> Result<bool> {
-        let request = LeaseRequest { takes_over: candidate.ident.bound_to, ..self.lease_request() };
         let id = candidate.id();
-        let applied = self.apply(id, Command::Lease(request), None, Some(candidate)).await?;
+        // What it needs comes first: a lease without the call's arguments would be a call lost.
+        let arguments = self.store.payload(id, PayloadKind::Arguments).await?;
+        let arguments =
+            arguments.ok_or_else(|| store::Error::Damaged(format!("the arguments of execution {id} are missing")))?;
+        let meta = self.store.payload(id, PayloadKind::Meta).await?;
+        let write = self.write(id, Command::Lease(self.lease_request()));
+        crash::point("before_claim");
+        let applied = self.apply(Write { seen: Some(candidate), ..write }).await?;
         self.slots.dequeue(&candidate.ident.upstream, id);
         let Some(Applied { head, answer: Answer::Leased { .. } }) = applied else { return Ok(false) };
         crash::point("leased");
-        let arguments = self.store.payload(id, PayloadKind::Arguments).await?.unwrap_or_else(|| "{}".into());
-        let meta = self.store.payload(id, PayloadKind::Meta).await?;
-        self.start(Arc::new(head), arguments, meta, slot);
+        self.start(Arc::new(head), (arguments, meta), slot);
         Ok(true)
     }
 
-    /// Records a result. The answer says whether it counts.
-    pub async fn complete(&self, lease: LeaseRef, result: Payload, is_error: bool) -> Result<Answer> {
+    /// Records a result. The answer says whether it counts. `operation` is [`Work::operation`]: after an error the same
+    /// may be offered again.
+    pub async fn complete(
+        &self,
+        lease: LeaseRef,
+        operation: OperationId,
+        result: Payload,
+        is_error: bool,
+    ) -> Result<Answer> {
         crash::point("before_complete");
         let command = Command::Complete { fencing_token: lease.fencing_token, result: Digest::of(&result), is_error };
-        let applied = self.apply(lease.id, command, Some((PayloadKind::Result, result)), None).await;
+        let payload = Some((PayloadKind::Result, result));
+        let recorded = self.record(lease, Write { payload, operation, ..self.write(lease.id, command) }).await;
         crash::point("completed");
-        self.finish(lease, applied)
+        recorded
     }
 
     /// Records that an attempt brought no result. `rpc_error` is the upstream's whole JSON-RPC error, if it sent one.
-    pub async fn fail(&self, lease: LeaseRef, failure: Failure, rpc_error: Option<Payload>) -> Result<Answer> {
+    pub async fn fail(
+        &self,
+        lease: LeaseRef,
+        operation: OperationId,
+        failure: Failure,
+        rpc_error: Option<Payload>,
+    ) -> Result<Answer> {
         let command = Command::Fail { fencing_token: lease.fencing_token, failure };
         let payload = rpc_error.map(|error| (PayloadKind::Error, error));
-        let applied = self.apply(lease.id, command, payload, None).await;
-        self.finish(lease, applied)
+        crash::point("before_fail");
+        let recorded = self.record(lease, Write { payload, operation, ..self.write(lease.id, command) }).await;
+        crash::point("fail_recorded");
+        recorded
     }
 
     /// How much runs in this process right now.
@@ -145,10 +224,9 @@ impl Engine {
     }
 
     /// Gives an unstarted execution back.
-    pub async fn release(&self, lease: LeaseRef) -> Result<Answer> {
+    pub async fn release(&self, lease: LeaseRef, operation: OperationId) -> Result<Answer> {
         let command = Command::Release { fencing_token: lease.fencing_token };
-        let applied = self.apply(lease.id, command, None, None).await;
-        self.finish(lease, applied)
+        self.record(lease, Write { operation, ..self.write(lease.id, command) }).await
     }
 
     /// Tells callers how far a running tool is.
@@ -156,51 +234,67 @@ impl Engine {
         self.waiters.progress(id, progress);
     }
 
-    /// Extends every lease of this process in one write, and stops work whose lease is gone.
+    /// Extends every lease of this process in one write, and stops work that can not count any more. A lost lease alone
+    /// is no reason: until another one is granted, a late result is taken.
     pub async fn heartbeat(&self) -> Result<()> {
         let leases = self.running.leases();
         if leases.is_empty() {
             return Ok(());
         }
+        crash::point("before_heartbeat");
         let answers = self.store.heartbeat(leases.clone(), self.settings.lease_ttl_ms, self.now_ms()).await?;
-        for (lease, answer) in leases.iter().zip(answers) {
-            if answer != Answer::Extended {
-                self.running.cancel(lease.id);
+        crash::point("heartbeat_written");
+        let lost = leases.iter().zip(answers).filter(|(_, answer)| *answer != Answer::Extended);
+        self.stop_in_vain(&lost.map(|(lease, _)| *lease).collect::<Vec<_>>()).await
+    }
+
+    /// Stops work whose execution has ended, is gone, or has a newer lease.
+    pub(super) async fn stop_in_vain(&self, leases: &[LeaseRef]) -> Result<()> {
+        if leases.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<_> = leases.iter().map(|lease| lease.id).collect();
+        let heads = self.store.heads(&ids).await?;
+        for lease in leases {
+            let head = heads.iter().find(|head| head.id() == lease.id);
+            if head.is_none_or(|head| head.state.is_ended() || head.fencing_token != lease.fencing_token) {
+                self.running.cancel(*lease);
             }
         }
         Ok(())
     }
 
-    fn finish(&self, lease: LeaseRef, applied: Result<Option<Applied>>) -> Result<Answer> {
+    /// Writes how an attempt ended. Until that has succeeded the lease is kept: whoever failed offers it again.
+    async fn record(&self, lease: LeaseRef, write: Write<'_>) -> Result<Answer> {
+        let applied = self.apply(write).await?;
         self.running.remove(lease);
-        Ok(applied?.map_or(Answer::Stale, |applied| applied.answer))
+        Ok(applied.map_or(Answer::Stale, |applied| applied.answer))
+    }
+
+    /// A command without a payload, under an operation of its own.
+    pub(super) fn write(&self, id: ExecutionId, command: Command) -> Write<'static> {
+        Write { id, command, payload: None, operation: self.new_operation(), seen: None }
     }
 
     /// The one way a command reaches an execution: writes, then tells whoever waits and whoever schedules.
-    pub(super) async fn apply(
-        &self,
-        id: ExecutionId,
-        command: Command,
-        payload: Option<(PayloadKind, Payload)>,
-        seen: Option<&Head>,
-    ) -> Result<Option<Applied>> {
+    pub(super) async fn apply(&self, write: Write<'_>) -> Result<Option<Applied>> {
         let apply = Apply {
-            id,
-            command,
-            payload: payload.clone(),
-            operation: self.new_operation(),
+            id: write.id,
+            command: write.command,
+            payload: write.payload.clone(),
+            operation: write.operation,
             now_ms: self.now_ms(),
-            seen: seen.map(|head| Box::new(head.clone())),
+            seen: write.seen.map(|head| Box::new(head.clone())),
         };
         let Some(applied) = self.store.apply(apply).await? else { return Ok(None) };
-        self.told(&applied.head, payload.map(|(_, payload)| payload)).await?;
+        // A payload that was not accepted is not what the callers get.
+        let recorded = write.payload.filter(|_| applied.answer == Answer::Accepted);
+        self.told(&applied.head, recorded.map(|(_, payload)| payload)).await;
         Ok(Some(applied))
     }
 
-    /// What follows from a row's new state inside this process.
-    async fn told(&self, head: &Head, payload: Option<Payload>) -> Result<()> {
-        use crate::model::execution::State;
-
+    /// What follows from a row's new state inside this process. The write is done: nothing here makes it fail.
+    async fn told(&self, head: &Head, payload: Option<Payload>) {
         match head.state {
             // From here on another process may take it: whoever waits for it here has to look at the store.
             State::Scheduled => {
@@ -208,14 +302,18 @@ impl Engine {
                 self.waiters.look_again();
             }
             State::Ready => {
-                self.work_available.notify_one();
+                self.slots.announce(&head.ident.upstream);
                 self.waiters.look_again();
             }
             State::Leased | State::Waiting => {}
             State::Completed | State::Failed | State::Cancelled | State::Unknown => {
                 self.slots.dequeue(&head.ident.upstream, head.id());
-                if self.waiters.departure(head.id()).is_some() {
-                    self.settle(head.clone(), payload).await?;
+                if self.waiters.are_there(head.id())
+                    && let Err(error) = self.settle(head.clone(), payload).await
+                {
+                    let code = error.code();
+                    tracing::warn!(execution = %head.id(), code, "an end could not be told at once: {error}");
+                    self.waiters.look_again();
                 }
             }
         }
@@ -224,15 +322,14 @@ impl Engine {
             let _ = self.unknown.send(head.id());
         }
         if head.state == State::Cancelled {
-            self.running.cancel(head.id());
+            self.running.cancel(LeaseRef { id: head.id(), fencing_token: head.fencing_token });
         }
-        Ok(())
     }
 
     /// Tells the callers of a settled execution; reads its payload when it is not at hand.
-    pub(super) async fn settle(&self, head: Head, payload: Option<Payload>) -> Result<Settled> {
+    pub(super) async fn settle(&self, head: Head, payload: Option<Payload>) -> Result<()> {
         let settled = self.settled(head, payload).await?;
-        self.waiters.settle(settled.clone());
-        Ok(settled)
+        self.waiters.settle(settled);
+        Ok(())
     }
 }

@@ -3,20 +3,23 @@
 //! compare-and-set.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::time::Instant;
 
 use super::{Engine, Result};
 use crate::model::decide::Command;
 use crate::model::event::ExpiryCause;
-use crate::model::execution::Head;
-use crate::model::id::ProcessId;
+use crate::model::execution::{Head, State};
+use crate::model::id::{ExecutionId, ProcessId};
+use crate::store::{LeaseRef, crash};
 
 /// How often callers of executions that run elsewhere look at the store at least, in milliseconds.
 const FOREIGN_POLL_MS: u64 = 1_000;
 
 /// How often a process looks whether what it runs was cancelled or taken over elsewhere, in milliseconds.
-const OWN_LEASES_POLL_MS: i64 = 500;
+const OWN_LEASES_POLL_MS: u64 = 500;
 
 impl Engine {
     /// Settles everything that is due, once; returns when to look again (milliseconds since the epoch).
@@ -26,20 +29,32 @@ impl Engine {
             let dead = self.store.dead_processes(now_ms).await?;
             let batch = self.settings.scheduler_batch;
             let due = self.store.due(&dead, now_ms, batch).await?;
+            // The machine slept, or this process was late: it lives and works, so it keeps what it holds.
+            let (own, expired): (Vec<_>, Vec<_>) = due.expired.iter().partition(|head| self.runs(head));
+            if !own.is_empty() {
+                self.heartbeat().await?;
+            }
             let full = [due.expired.len(), due.promotable.len(), due.timed_out.len()].into_iter().any(|n| n >= batch);
-            let expired = due.expired.iter().map(|head| (head.id(), expiry(head, &dead)));
+            let expired = expired.into_iter().map(|head| (head.id(), expiry(head, &dead)));
             let promotable = due.promotable.iter().map(|id| (*id, Command::Promote));
             let timed_out = due.timed_out.iter().map(|id| (*id, Command::TimeOut));
             let writes =
-                expired.chain(promotable).chain(timed_out).map(|(id, command)| self.apply(id, command, None, None));
+                expired.chain(promotable).chain(timed_out).map(|(id, command)| self.apply(self.write(id, command)));
+            if !dead.is_empty() {
+                crash::point("before_settle");
+            }
             for applied in join_all(writes).await {
                 applied?;
+            }
+            if !dead.is_empty() {
+                crash::point("settled");
             }
             if full {
                 continue;
             }
             for process in dead {
                 self.store.bury_process(process).await?;
+                crash::point("buried");
             }
             let latest_ms = now_ms + self.settings.scheduler_interval_ms;
             return Ok(due.next_at_ms.map_or(latest_ms, |at_ms| at_ms.clamp(now_ms + 1, latest_ms)));
@@ -82,6 +97,7 @@ impl Engine {
             }
             loop {
                 match self.store.prune(self.settings.retention, self.now_ms()).await {
+                    Ok(_) if self.stop.is_cancelled() => return,
                     Ok(pruned) if pruned.payloads + pruned.executions + pruned.keys > 0 => {}
                     Ok(_) => break,
                     Err(error) => {
@@ -109,63 +125,67 @@ impl Engine {
     /// Callers whose execution does not run here learn its end from the store; so does work that was cancelled
     /// elsewhere. Polling is the truth.
     async fn foreign_loop(self: Arc<Self>) {
-        let mut look_at_own_ms = 0;
+        let mut own_looked_at: Option<Instant> = None;
         loop {
             let wait = async {
-                let idle = self.waiters.unsettled().iter().all(|id| self.running.contains(*id));
-                if idle && self.running.leases().is_empty() {
+                let runs = !self.running.leases().is_empty();
+                let idle = self.foreign().is_empty();
+                if idle && !runs {
                     self.waiters.arrival().await;
                 }
-                self.store.changed(FOREIGN_POLL_MS).await;
+                self.store.changed(if runs { OWN_LEASES_POLL_MS } else { FOREIGN_POLL_MS }).await;
             };
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 () = wait => {}
             }
-            let now_ms = self.now_ms();
-            let own = now_ms >= look_at_own_ms;
+            let own = own_looked_at.is_none_or(|at| at.elapsed() >= Duration::from_millis(OWN_LEASES_POLL_MS));
             if own {
-                look_at_own_ms = now_ms + OWN_LEASES_POLL_MS;
+                own_looked_at = Some(Instant::now());
             }
             if let Err(error) = self.look_at_foreign(own).await {
                 tracing::warn!(code = error.code(), "the store could not be read for waiting callers: {error}");
-                self.clock.sleep_until(self.now_ms() + self.settings.scheduler_interval_ms).await;
+                tokio::select! {
+                    () = self.stop.cancelled() => return,
+                    () = tokio::time::sleep(Duration::from_millis(FOREIGN_POLL_MS)) => {}
+                }
             }
         }
     }
 
     async fn look_at_foreign(&self, own_leases: bool) -> Result<()> {
         if own_leases {
-            let leases = self.running.leases();
-            let ids: Vec<_> = leases.iter().map(|lease| lease.id).collect();
-            for head in self.store.heads(&ids).await? {
-                let ours = leases.iter().any(|l| l.id == head.id() && l.fencing_token == head.fencing_token);
-                if head.state.is_settled() || !ours {
-                    self.running.cancel(head.id());
-                }
-            }
+            self.stop_in_vain(&self.running.leases()).await?;
         }
-        let mut ids = self.waiters.unsettled();
-        ids.retain(|id| !self.running.contains(*id));
-        for head in self.store.heads(&ids).await? {
-            if head.state.is_settled() {
+        for head in self.store.heads(&self.foreign()).await? {
+            if !matches!(head.state, State::Ready | State::Scheduled) {
                 self.slots.dequeue(&head.ident.upstream, head.id());
+            }
+            if head.state.is_settled() {
                 self.settle(head, None).await?;
             }
         }
         Ok(())
     }
 
-    /// A worker of this process has room again.
-    pub fn slot_freed(&self) {
-        if self.slots.waiting() > 0 {
-            self.work_available.notify_one();
-        }
+    /// What this process waits for, or holds a place in a queue for, and does not run itself.
+    fn foreign(&self) -> Vec<ExecutionId> {
+        let mut ids = self.waiters.unsettled();
+        ids.extend(self.slots.waiting_ids());
+        ids.sort_unstable();
+        ids.dedup();
+        ids.retain(|id| !self.running.contains(*id));
+        ids
+    }
+
+    fn runs(&self, head: &Head) -> bool {
+        let own = head.lease.as_ref().is_some_and(|lease| lease.process == self.process);
+        own && self.running.holds(LeaseRef { id: head.id(), fencing_token: head.fencing_token })
     }
 
     /// Resolves when there may be work for a worker of this process.
     pub async fn work_available(&self) {
-        self.work_available.notified().await;
+        self.slots.work_available().await;
     }
 }
 

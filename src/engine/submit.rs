@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::catalog::Tool;
+use super::finishing::Finishing;
 use super::slots::{Admission, Slot};
 use super::ticket::Ticket;
+use super::waiters::Seat;
 use super::{Engine, Error, Result};
 use crate::model::arguments;
 use crate::model::execution::{Head, Identification, State};
@@ -31,6 +33,23 @@ pub struct Call {
     pub arguments: Payload,
     /// What else of the call goes upstream.
     pub meta: Option<Payload>,
+}
+
+impl Call {
+    fn key_scope(&self) -> Option<KeyScope> {
+        Some(KeyScope {
+            namespace: self.principal.namespace.clone(),
+            upstream: self.tool.upstream.clone(),
+            tool: self.tool.name.clone(),
+            key: self.key.clone()?,
+        })
+    }
+}
+
+/// A call on its way into the store.
+struct Arrival {
+    call: Call,
+    arguments_hash: String,
 }
 
 /// Keys this process has seen, so that only a likely repeat pays for a look before the write. A forgotten key costs
@@ -66,7 +85,8 @@ impl KnownKeys {
 }
 
 impl Engine {
-    /// Stores the call or finds the execution that takes it. The ticket is the caller's hold on it.
+    /// Stores the call or finds the execution that takes it. The ticket is the caller's hold on it. Cancel safe: what is
+    /// stored is started, whether or not the caller is still there.
     pub async fn submit(self: &Arc<Self>, call: Call) -> Result<Ticket> {
         let arguments_hash = arguments::hash(&call.arguments, call.tool.service.key_argument.as_deref())?;
         if let Some(ticket) = self.repeated(&call, &arguments_hash).await? {
@@ -76,8 +96,13 @@ impl Engine {
             return Err(Error::Overloaded("too many callers wait in this process".into()));
         }
         crash::point("before_submit");
-        match self.store_call(&call, &arguments_hash, IfWaited::Tell).await? {
-            Stored::Ticket(ticket) => Ok(ticket),
+        let coalesces = call.tool.identity.unkeyed == Unkeyed::Coalesce;
+        let arrival = Arc::new(Arrival { call, arguments_hash });
+        match self.store_call(arrival.clone(), IfWaited::Tell).await? {
+            Stored::Ticket(mut ticket) => {
+                ticket.coalesces = coalesces;
+                Ok(ticket)
+            }
             Stored::Waited(id) => {
                 // An equal call is waited for. A client that re-issues after a cut connection may be here before the
                 // cut was noticed: look for a moment whether the earlier caller is just leaving.
@@ -86,7 +111,7 @@ impl Engine {
                     // Either way the submission is decided anew, in the order of all writes.
                     let _ = tokio::time::timeout(grace, departure.notified()).await;
                 }
-                match self.store_call(&call, &arguments_hash, IfWaited::New).await? {
+                match self.store_call(arrival, IfWaited::New).await? {
                     Stored::Ticket(ticket) => Ok(ticket),
                     Stored::Waited(_) => Err(Error::Overloaded("an equal call is still being answered".into())),
                 }
@@ -96,42 +121,46 @@ impl Engine {
 
     /// A repeated key is answered from a reader before it takes the writer.
     async fn repeated(self: &Arc<Self>, call: &Call, arguments_hash: &str) -> Result<Option<Ticket>> {
-        let Some(key) = &call.key else { return Ok(None) };
-        let scope = KeyScope {
-            namespace: call.principal.namespace.clone(),
-            upstream: call.tool.upstream.clone(),
-            tool: call.tool.name.clone(),
-            key: key.clone(),
-        };
+        let Some(scope) = call.key_scope() else { return Ok(None) };
         if !self.known_keys.seen(&scope) {
             return Ok(None);
         }
         let Some(head) = self.store.by_key(scope).await? else { return Ok(None) };
-        let ident = &head.ident;
-        let same = ident.arguments_hash == arguments_hash && ident.principal == call.principal.subject;
-        let lives = head.ended_at_ms.is_none_or(|ended_at_ms| {
-            !head.state.is_ended() || self.now_ms() < ended_at_ms.saturating_add(call.tool.identity.key_ttl_ms)
-        });
-        // Anything but a plain repeat is decided where it is written.
-        if !same || !lives || !head.state.is_ended() {
+        // Anything but a plain repeat of what has ended is decided where it is written.
+        if !head.state.is_ended() || !self.is_repeat(&head, call, arguments_hash) {
             return Ok(None);
         }
         self.joined(head).await.map(Some)
     }
 
-    async fn store_call(self: &Arc<Self>, call: &Call, arguments_hash: &str, if_waited: IfWaited) -> Result<Stored> {
+    /// True when `holder` of the call's key lives, and is the same call of the same principal.
+    fn is_repeat(&self, holder: &Head, call: &Call, arguments_hash: &str) -> bool {
+        let ident = &holder.ident;
+        let same = ident.arguments_hash == arguments_hash && ident.principal == call.principal.subject;
+        let lives = holder.ended_at_ms.is_none_or(|ended_at_ms| {
+            !holder.state.is_ended() || self.now_ms() < ended_at_ms.saturating_add(call.tool.identity.key_ttl_ms)
+        });
+        same && lives
+    }
+
+    /// Stores the call, and starts it where it is leased at once, whether or not its caller stays that long.
+    async fn store_call(self: &Arc<Self>, arrival: Arc<Arrival>, if_waited: IfWaited) -> Result<Stored> {
+        let engine = self.clone();
+        let storing = async move { engine.store_arrival(&arrival, if_waited).await };
+        Finishing::new(storing, &self.tasks).await
+    }
+
+    async fn store_arrival(self: &Arc<Self>, arrival: &Arrival, if_waited: IfWaited) -> Result<Stored> {
+        let Arrival { call, arguments_hash } = arrival;
         let tool = &call.tool;
-        let (slot, start_by_ms) = match self.slots.admit(&tool.upstream) {
+        let id = self.new_execution_id();
+        let (slot, start_by_ms) = match self.slots.admit(&tool.upstream, id) {
             Admission::Slot(slot) => (Some(slot), None),
             Admission::Queue { queue_timeout_ms } => {
                 (None, queue_timeout_ms.map(|timeout_ms| self.now_ms().saturating_add(timeout_ms)))
             }
-            Admission::Full { waiting } => {
-                let text = format!("{waiting} calls wait for {} already; try again later", tool.upstream);
-                return Err(Error::Overloaded(text));
-            }
+            Admission::Full { waiting } => return self.found_or_refused(arrival, waiting).await,
         };
-        let id = self.new_execution_id();
         let marks = call.key.is_none() && tool.identity.unkeyed != Unkeyed::None;
         let submission = Submission {
             ident: Identification {
@@ -142,7 +171,7 @@ impl Engine {
                 key: call.key.clone(),
                 principal: call.principal.subject.clone(),
                 caller: call.caller.clone(),
-                arguments_hash: arguments_hash.to_owned(),
+                arguments_hash: arguments_hash.clone(),
                 policy: tool.policy.clone(),
                 effect_key: id,
                 retry_of: None,
@@ -162,9 +191,14 @@ impl Engine {
             operation: self.new_operation(),
             now_ms: self.now_ms(),
         };
-        let outcome = self.store.submit(submit).await?;
+        // What is stored for any worker may end before the caller has its ticket.
+        let _seat = slot.is_none().then(|| Seat::take(&self.waiters, id));
+        let outcome = self.store.submit(submit).await;
         crash::point("submitted");
-        match outcome {
+        if !matches!(outcome, Ok(SubmitOutcome::New(_))) {
+            self.slots.dequeue(&tool.upstream, id);
+        }
+        match outcome? {
             SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, slot))),
             SubmitOutcome::Existing(head) => self.joined(*head).await.map(Stored::Ticket),
             SubmitOutcome::Waited(id) => Ok(Stored::Waited(id)),
@@ -172,17 +206,27 @@ impl Engine {
         }
     }
 
+    /// The queue is full: a repeat of a key needs no place in it, anything else is refused unstored.
+    async fn found_or_refused(self: &Arc<Self>, arrival: &Arrival, waiting: usize) -> Result<Stored> {
+        let Arrival { call, arguments_hash } = arrival;
+        if let Some(scope) = call.key_scope()
+            && let Some(head) = self.store.by_key(scope).await?
+            && self.is_repeat(&head, call, arguments_hash)
+        {
+            return self.joined(head).await.map(Stored::Ticket);
+        }
+        let text = format!("{waiting} calls wait for {} already; try again later", call.tool.upstream);
+        Err(Error::Overloaded(text))
+    }
+
     /// A new execution: run it here when it is leased to this process, else let a worker find it.
     fn accepted(self: &Arc<Self>, head: Head, call: &Call, slot: Option<Slot>) -> Ticket {
         let ticket = Ticket::new(self.clone(), head, false);
         match slot {
             Some(slot) if ticket.head.state == State::Leased => {
-                self.start(ticket.head.clone(), call.arguments.clone(), call.meta.clone(), slot);
+                self.start(ticket.head.clone(), (call.arguments.clone(), call.meta.clone()), slot);
             }
-            _ => {
-                self.slots.enqueue(&call.tool.upstream, ticket.id());
-                self.work_available.notify_one();
-            }
+            _ => self.slots.announce(&call.tool.upstream),
         }
         ticket
     }

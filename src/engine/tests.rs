@@ -1,1 +1,13 @@
-//! The verbs against a store, with a manual clock.
+//! The verbs against a real store in a file of its own, with a manual clock. What runs is in the test's hands: the local
+//! worker hands each piece of work over and does nothing by itself.
+
+mod closing;
+mod faults;
+pub(crate) mod faulty;
+mod keys;
+mod leases;
+mod reattach;
+pub(crate) mod rig;
+mod scheduler;
+mod submission;
+mod waiting;

@@ -30,7 +30,14 @@ pub struct Ticket {
     /// An earlier execution took the call.
     pub attached: bool,
     departure: Departure,
+    left: bool,
+    /// The tool's calls are sent twice by some client (`unkeyed = "coalesce"`).
+    pub(super) coalesces: bool,
 }
+
+/// How long an answered call of a tool that coalesces still takes its twin, in milliseconds. A client that sends
+/// everything twice does so within a few of them, and a fast tool may have answered in between.
+const COALESCE_MS: i64 = 100;
 
 /// What a caller learns next.
 #[derive(Clone, Debug)]
@@ -43,8 +50,16 @@ pub enum News {
 
 impl Ticket {
     pub(super) fn new(engine: Arc<Engine>, head: Head, attached: bool) -> Ticket {
-        let sight = engine.waiters.enter(head.id());
-        Ticket { engine, sight, head: Arc::new(head), attached, departure: Departure::Gone }
+        let sight = engine.waiters.enter(head.id(), Some(&head));
+        Ticket {
+            engine,
+            sight,
+            head: Arc::new(head),
+            attached,
+            departure: Departure::Gone,
+            left: false,
+            coalesces: false,
+        }
     }
 
     /// The execution.
@@ -60,19 +75,20 @@ impl Ticket {
     /// Waits for the end or for the next progress report. Cancel safe.
     pub async fn news(&mut self) -> News {
         loop {
+            // A report that came while nobody listened here is news all the same.
+            let fresh = self.sight.has_changed().unwrap_or(false);
             let sight = self.sight.borrow_and_update().clone();
             if let Some(settled) = sight.settled {
                 return News::Settled(settled);
             }
-            if self.sight.changed().await.is_err() {
-                // The entry lives as long as this ticket does.
-                std::future::pending::<()>().await;
-            }
-            let sight = self.sight.borrow().clone();
-            if sight.settled.is_none()
-                && let Some(progress) = sight.progress
-            {
+            if fresh && let Some(progress) = sight.progress {
                 return News::Progress(progress);
+            }
+            match self.sight.changed().await {
+                // `changed` took note of the change, which is to be looked at above.
+                Ok(()) => self.sight.mark_changed(),
+                // The entry lives as long as this ticket does.
+                Err(_) => std::future::pending().await,
             }
         }
     }
@@ -91,6 +107,11 @@ impl Ticket {
         self.departure = Departure::Answered;
     }
 
+    /// The caller leaves without an answer; true when nobody else waits here for the same execution.
+    pub fn leave(mut self) -> bool {
+        self.depart()
+    }
+
     /// The caller got a handle since its time was up.
     pub fn handle_given(mut self) {
         self.departure = Departure::Handle;
@@ -99,35 +120,61 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        let id = self.head.id();
-        let last = self.engine.waiters.leave(id);
-        // A keyed call is found by its key, whoever waits; marks would be written for nobody.
-        if self.head.ident.key.is_some() {
-            return;
+        self.depart();
+    }
+}
+
+impl Ticket {
+    /// Counts the caller out, once; true when it was the last.
+    fn depart(&mut self) -> bool {
+        if std::mem::replace(&mut self.left, true) {
+            return false;
         }
-        let process = self.engine.process;
-        let mark = match self.departure {
-            Departure::Answered => Mark::Delivered(process),
-            Departure::Handle if last => Mark::HandleGiven(process),
-            Departure::Gone if last => Mark::Left(process),
-            Departure::Handle | Departure::Gone => return,
-        };
-        self.engine.store.mark(id, mark, self.engine.now_ms());
+        let id = self.head.id();
+        self.engine.waiters.leave(id, |last| {
+            // A keyed call is found by its key, whoever waits; marks would be written for nobody.
+            if self.head.ident.key.is_some() {
+                return;
+            }
+            let process = self.engine.process;
+            if self.coalesces && self.departure == Departure::Answered {
+                return self.mark_delivered_later();
+            }
+            let mark = match self.departure {
+                Departure::Answered => Mark::Delivered(process),
+                Departure::Handle if last => Mark::HandleGiven(process),
+                Departure::Gone if last => Mark::Left(process),
+                Departure::Handle | Departure::Gone => return,
+            };
+            self.engine.store.mark(id, mark, self.engine.now_ms());
+        })
+    }
+
+    /// Until the mark is written the row says that its caller is still there, which is when a twin may join it.
+    fn mark_delivered_later(&self) {
+        let (engine, id) = (self.engine.clone(), self.head.id());
+        self.engine.spawn(async move {
+            let now_ms = engine.now_ms();
+            tokio::select! {
+                () = engine.stop.cancelled() => {}
+                () = engine.clock.sleep_until(now_ms + COALESCE_MS) => {}
+            }
+            engine.store.mark(id, Mark::Delivered(engine.process), now_ms);
+        });
     }
 }
 
 impl Engine {
-    /// The row with the payload its caller gets.
+    /// The row with the payload its caller gets. `payload` is the one that was recorded just now, if it is at hand.
     pub(super) async fn settled(&self, head: Head, payload: Option<Payload>) -> Result<Settled> {
         let kind = match head.state {
-            State::Completed => Some(PayloadKind::Result),
-            State::Failed => Some(PayloadKind::Error),
-            _ => None,
+            State::Completed => PayloadKind::Result,
+            State::Failed => PayloadKind::Error,
+            _ => return Ok(Settled { head: Arc::new(head), payload: None }),
         };
-        let payload = match (kind, payload) {
-            (None, _) => None,
-            (Some(PayloadKind::Result), Some(payload)) => Some(payload),
-            (Some(kind), _) => self.store.payload(head.id(), kind).await?,
+        let payload = match payload {
+            Some(payload) => Some(payload),
+            None => self.store.payload(head.id(), kind).await?,
         };
         Ok(Settled { head: Arc::new(head), payload })
     }

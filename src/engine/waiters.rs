@@ -68,8 +68,9 @@ impl Waiters {
         self.callers.load(Ordering::Relaxed) < self.limit
     }
 
-    /// Counts a caller in.
-    pub fn enter(&self, id: ExecutionId) -> watch::Receiver<Sight> {
+    /// Counts a caller in. `seen` is the row it found: an end that this row has overtaken (an `unknown` of which
+    /// another attempt was ordered) is no news any more.
+    pub fn enter(&self, id: ExecutionId, seen: Option<&Head>) -> watch::Receiver<Sight> {
         let mut entries = self.entries();
         let entry = entries.entry(id).or_insert_with(|| Entry {
             callers: 0,
@@ -78,25 +79,43 @@ impl Waiters {
         });
         entry.callers += 1;
         self.callers.fetch_add(1, Ordering::Relaxed);
+        if let Some(seen) = seen.filter(|head| !head.state.is_settled()) {
+            entry.sight.send_if_modified(|sight| {
+                let overtaken = sight.settled.as_ref().is_some_and(|old| old.head.next_seq < seen.next_seq);
+                if overtaken {
+                    sight.settled = None;
+                }
+                overtaken
+            });
+        }
         let receiver = entry.sight.subscribe();
         drop(entries);
         self.arrived.notify_one();
         receiver
     }
 
-    /// Counts a caller out; true when it was the last.
-    pub fn leave(&self, id: ExecutionId) -> bool {
+    /// Counts a caller out. `told` learns whether it was the last, before anybody else does: what it queues in the store
+    /// is ahead of whatever somebody who waited for the departure does.
+    /// Answers the same.
+    pub fn leave(&self, id: ExecutionId, told: impl FnOnce(bool)) -> bool {
         let mut entries = self.entries();
-        let Some(entry) = entries.get_mut(&id) else { return true };
+        let Some(entry) = entries.get_mut(&id) else {
+            told(true);
+            return true;
+        };
         entry.callers -= 1;
         self.callers.fetch_sub(1, Ordering::Relaxed);
-        if entry.callers > 0 {
-            return false;
-        }
-        if let Some(entry) = entries.remove(&id) {
+        let last = entry.callers == 0;
+        told(last);
+        if last && let Some(entry) = entries.remove(&id) {
             entry.left.notify_waiters();
         }
-        true
+        last
+    }
+
+    /// True when somebody waits for `id`.
+    pub fn are_there(&self, id: ExecutionId) -> bool {
+        self.entries().contains_key(&id)
     }
 
     /// Resolves when the last caller of `id` leaves; `None` when nobody is there.
@@ -104,10 +123,16 @@ impl Waiters {
         self.entries().get(&id).map(|entry| entry.left.clone())
     }
 
-    /// Tells every caller of the execution that it has settled.
+    /// Tells every caller of the execution that it has settled. What was read before something newer was told is dropped.
     pub fn settle(&self, settled: Settled) {
         if let Some(entry) = self.entries().get(&settled.head.id()) {
-            entry.sight.send_modify(|sight| sight.settled = Some(settled));
+            entry.sight.send_if_modified(|sight| {
+                let newer = sight.settled.as_ref().is_none_or(|old| old.head.next_seq < settled.head.next_seq);
+                if newer {
+                    sight.settled = Some(settled);
+                }
+                newer
+            });
         }
     }
 
@@ -134,7 +159,31 @@ impl Waiters {
         self.arrived.notified().await;
     }
 
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.entries().len()
+    }
+
     fn entries(&self) -> MutexGuard<'_, HashMap<ExecutionId, Entry>> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A caller's place before the execution is stored: an end that comes before the caller has its ticket is kept for it.
+pub(super) struct Seat<'a> {
+    waiters: &'a Waiters,
+    id: ExecutionId,
+}
+
+impl Seat<'_> {
+    pub(super) fn take(waiters: &Waiters, id: ExecutionId) -> Seat<'_> {
+        waiters.enter(id, None);
+        Seat { waiters, id }
+    }
+}
+
+impl Drop for Seat<'_> {
+    fn drop(&mut self) {
+        self.waiters.leave(self.id, |_| ());
     }
 }

@@ -9,10 +9,10 @@ use super::envelope::{self, Incoming, Limits, Message};
 use super::era::{self, Face, HttpHead, Kind, Rejection, Ruling};
 use super::headers::{self, Mirror};
 use super::id::Id;
-use super::members;
 use super::meta::{Meta, PROTOCOL_PREFIX, Params, ParamsError};
 use super::reject::{Source, http_status};
-use super::revision::{Era, Revision};
+use crate::model::json;
+use crate::model::revision::{Era, Revision};
 
 #[cfg(test)]
 mod tests;
@@ -136,7 +136,7 @@ fn refuse(era: Era, refused: envelope::Refused) -> Refusal {
 
 /// The era that a request with a malformed `_meta` meant to speak.
 fn meant_era(header_era: Era, params: &Params<'_>) -> Era {
-    let members = params.get("_meta").and_then(|meta| members::members(meta.get())).unwrap_or_default();
+    let members = params.get("_meta").and_then(|meta| json::members(meta.get())).unwrap_or_default();
     let speaks_modern = members.iter().any(|(name, _)| name.starts_with(PROTOCOL_PREFIX));
     if speaks_modern { Era::Modern } else { header_era }
 }

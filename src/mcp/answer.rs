@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 
 use super::face::{Builtins, SERVER_INFO};
 use super::reject::{RpcError, code};
-use super::revision::Era;
 use super::splice::{self, Additions};
 use crate::engine::waiters::Settled;
 use crate::engine::{self};
 use crate::model::execution::{Effect, Head, State};
+use crate::model::revision::Era;
 
 /// The member of a response.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,16 +67,19 @@ pub fn handle(head: &Head, tool: &str, attached: bool, audience: Audience) -> Re
     text(&words, true, head, (attached, audience.era))
 }
 
-/// The answer that was asked for with a wait of 0: the id, at once.
+/// The answer that was asked for with a wait of 0: the id, at once. Clients hold every result of a tool with an
+/// `outputSchema` against it unless it says `isError`; so there it says so, lest they refuse the id.
 pub fn accepted(head: &Head, has_output_schema: bool, attached: bool, audience: Audience) -> Reply {
     let (id, state) = (head.id(), head.state.as_str());
+    let nothing_failed = if has_output_schema { "Nothing failed. " } else { "" };
     let words = format!(
-        "Accepted as execution {id} ({state}). The work goes on. To get the result, call durable_result with \
-         {{\"execution_id\":\"{id}\"}}."
+        "{nothing_failed}Accepted as execution {id} ({state}). The work goes on. To get the result, call durable_result \
+         with {{\"execution_id\":\"{id}\"}}."
     );
     let mut result = json!({ "content": [{ "type": "text", "text": words }] });
-    if !has_output_schema {
-        result["structuredContent"] = json!({ "execution_id": id, "state": state });
+    match has_output_schema {
+        true => result["isError"] = json!(true),
+        false => result["structuredContent"] = json!({ "execution_id": id, "state": state }),
     }
     result_of(&result, head, (attached, audience.era))
 }
@@ -231,7 +234,7 @@ fn failed(head: &Head) -> String {
         1 => "One attempt was made.".to_owned(),
         n => format!("{n} attempts were made; none is left."),
     };
-    let effect = match head.effect_possible || (code != "not_started" && head.attempt > 0) {
+    let effect = match head.effect_possible {
         true => "An attempt may have had its effect.",
         false => "It had no effect.",
     };

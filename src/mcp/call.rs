@@ -13,7 +13,6 @@ use super::face::Face;
 use super::id::Id;
 use super::keys;
 use super::reject::{RpcError, code};
-use super::revision::Era;
 use super::session::Flight;
 use super::{listing, progress::Rising};
 use crate::engine::submit::Call;
@@ -24,6 +23,8 @@ use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
 use crate::model::policy::OnDisconnect;
 use crate::model::principal::{Principal, Scope};
+use crate::model::revision::Era;
+use crate::store::crash;
 
 /// Who calls, and how the answer has to look.
 #[derive(Clone, Debug)]
@@ -62,6 +63,7 @@ impl Answered {
 
     /// The answer was written whole. Dropping an answer instead means that it was not.
     pub fn written(self) {
+        crash::point("answer_handed_over");
         match self.hold {
             Some((ticket, Kind::Whole)) => ticket.answered(),
             Some((ticket, Kind::Handle)) => ticket.handle_given(),
@@ -100,6 +102,8 @@ pub struct Conversation {
     flight: Option<Arc<Flight>>,
     tool_name: String,
     on_disconnect: OnDisconnect,
+    /// The request only asks about the execution: taking it back stops nothing.
+    only_asks: bool,
     deadline: Instant,
     audience: Audience,
     rising: Rising,
@@ -192,7 +196,9 @@ impl Face {
                 let ticket = self.attach(id, caller).await?;
                 let wait_ms = own_wait_ms.or(wait_ms).unwrap_or(self.settings.result_wait_ms);
                 let name = ticket.head.ident.tool.clone();
-                Ok(self.conversation(ticket, &name, (wait_ms, audience), caller).begun(flight))
+                let mut conversation = self.conversation(ticket, &name, (wait_ms, audience), caller);
+                conversation.only_asks = true;
+                Ok(conversation.begun(flight))
             }
             Builtin::Cancel(id) => {
                 require(caller, Scope::Cancel)?;
@@ -257,6 +263,7 @@ impl Face {
             flight: None,
             tool_name: tool_name.to_owned(),
             on_disconnect: OnDisconnect::Detach,
+            only_asks: false,
             deadline: Instant::now() + wait,
             audience,
             rising: Rising::default(),
@@ -328,7 +335,7 @@ impl Conversation {
                     }
                 },
                 () = withdrawn => {
-                    self.withdrawn().await;
+                    self.withdrawn();
                     return Step::Answer(Answered::of(Reply::Error(RpcError::new(
                         code::INVALID_REQUEST,
                         "the request was cancelled by the client",
@@ -358,31 +365,42 @@ impl Conversation {
         Step::Answer(Answered { reply, hold })
     }
 
-    /// A cancellation that only says that the client's timer ran out follows the policy; any other cancels the work.
-    async fn withdrawn(&mut self) {
+    /// A cancellation that only says that the client's timer ran out follows the policy, as a client that disconnects
+    /// does; any other cancels the work.
+    fn withdrawn(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
         let timed_out = self.flight.as_ref().is_some_and(|flight| flight.timed_out());
-        if !timed_out || self.on_disconnect == OnDisconnect::Cancel {
-            cancel(&self.face, ticket.id(), self.order.clone()).await;
+        if timed_out || self.only_asks {
+            self.left(ticket, "the client gave up waiting");
+        } else {
+            self.cancel(ticket.id(), self.order.clone());
         }
+    }
+
+    /// The caller is gone. Where the policy says so the work stops, unless somebody else waits for it.
+    fn left(&self, ticket: Ticket, reason: &str) {
+        let id = ticket.id();
+        if ticket.leave() && self.on_disconnect == OnDisconnect::Cancel {
+            self.cancel(id, Order { reason: reason.into(), ..self.order.clone() });
+        }
+    }
+
+    /// Cancels the work on a task of its own: the request may be gone before the cancellation is stored.
+    fn cancel(&self, id: ExecutionId, order: Order) {
+        let engine = self.face.engine.clone();
+        self.face.engine.spawn(async move {
+            if let Err(error) = engine.cancel(id, order).await {
+                tracing::debug!(execution = %id, code = error.code(), "a cancellation came too late: {error}");
+            }
+        });
     }
 }
 
 impl Drop for Conversation {
     fn drop(&mut self) {
-        let Some(ticket) = self.ticket.take() else { return };
-        if self.on_disconnect == OnDisconnect::Cancel {
-            let (face, id) = (self.face.clone(), ticket.id());
-            let order = Order { reason: "the client disconnected".into(), ..self.order.clone() };
-            let engine = face.engine.clone();
-            engine.spawn(async move { cancel(&face, id, order).await });
+        if let Some(ticket) = self.ticket.take() {
+            self.left(ticket, "the client disconnected");
         }
-    }
-}
-
-async fn cancel(face: &Face, id: ExecutionId, order: Order) {
-    if let Err(error) = face.engine.cancel(id, order).await {
-        tracing::debug!(execution = %id, code = error.code(), "a cancellation came too late: {error}");
     }
 }
 

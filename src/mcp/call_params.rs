@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::members::{self, Member};
 use super::meta::{Meta, Params, ParamsError};
+use crate::model::json::{self, Member};
 
 #[cfg(test)]
 mod tests;
@@ -52,7 +52,7 @@ impl<'a> CallParams<'a> {
                 call.passthrough.push((member, value));
                 continue;
             }
-            if members::is_null(value) {
+            if json::is_null(value) {
                 continue;
             }
             match &*member {
@@ -83,9 +83,9 @@ impl<'a> CallParams<'a> {
 }
 
 fn text<'a>(value: &'a RawValue, member: &'static str) -> Result<Cow<'a, str>, ParamsError> {
-    members::text(value).ok_or(ParamsError::Type { member, wanted: "a string" })
+    json::text(value).ok_or(ParamsError::Type { member, wanted: "a string" })
 }
 
 fn object<'a>(value: &'a RawValue, member: &'static str) -> Result<&'a RawValue, ParamsError> {
-    if members::is_object(value) { Ok(value) } else { Err(ParamsError::Type { member, wanted: "an object" }) }
+    if json::is_object(value) { Ok(value) } else { Err(ParamsError::Type { member, wanted: "an object" }) }
 }

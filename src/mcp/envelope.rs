@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::id::Id;
-use super::members;
 use super::reject::{RpcError, code};
 use super::scan;
+use crate::model::json;
 
 #[cfg(test)]
 mod tests;
@@ -141,8 +141,7 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, Refus
     let text = std::str::from_utf8(bytes)
         .map_err(|error| refused(Fault::Json(scan::Fault::NotUtf8 { at: error.valid_up_to() })))?;
     if let Err(fault) = scan::check(text, limits.depth_max) {
-        let id = if fault.is_syntax() { None } else { readable_id(text) };
-        return Err(Refused { id, fault: Fault::Json(fault) });
+        return Err(Refused { id: readable_id(text), fault: Fault::Json(fault) });
     }
     match text.trim_ascii_start().as_bytes().first() {
         Some(b'[') => batch(text, limits).map(Incoming::Batch),
@@ -182,9 +181,10 @@ fn batch<'a>(text: &'a str, limits: &Limits) -> Result<Vec<&'a RawValue>, Refuse
     Ok(items)
 }
 
-/// The id of a message that is JSON but refused for duplicates or depth, so that its sender need not wait in vain.
+/// The id of a message that follows the grammar of JSON but is refused (duplicates, depth, half a surrogate pair, which
+/// JavaScript writes without a word), so that its sender need not wait in vain. What is no JSON has none.
 fn readable_id(text: &str) -> Option<Id<'static>> {
-    let members = members::members(text)?;
+    let members = json::members(text)?;
     members.iter().find(|(name, _)| name == "method")?;
     let mut ids = members.iter().filter(|(name, _)| name == "id");
     let (_, id) = ids.next()?;
@@ -218,19 +218,19 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&
 
 impl<'a> Envelope<'a> {
     fn message(&self, id: &Result<Option<Id<'a>>, &'static str>) -> Result<Message<'a>, Fault> {
-        if self.jsonrpc.and_then(members::text).as_deref() != Some("2.0") {
+        if self.jsonrpc.and_then(json::text).as_deref() != Some("2.0") {
             return Err(Fault::Shape("the member jsonrpc is not \"2.0\""));
         }
         if let Some(method) = self.method {
             if self.result.is_some() || self.error.is_some() {
                 return Err(Fault::Shape("it has a method and an outcome"));
             }
-            let method = members::text(method).ok_or(Fault::Shape("the method is not a string"))?;
+            let method = json::text(method).ok_or(Fault::Shape("the method is not a string"))?;
             if method.is_empty() || method.len() > METHOD_BYTES_MAX {
                 return Err(Fault::Shape("the method is empty or too long"));
             }
-            let params = self.params.filter(|params| !members::is_null(params));
-            if params.is_some_and(|params| !members::is_object(params)) {
+            let params = self.params.filter(|params| !json::is_null(params));
+            if params.is_some_and(|params| !json::is_object(params)) {
                 return Err(Fault::Params("params is not an object"));
             }
             return Ok(match id.clone().map_err(Fault::Shape)? {
@@ -240,7 +240,7 @@ impl<'a> Envelope<'a> {
         }
         let outcome = match (self.result, self.error) {
             (Some(result), None) => Outcome::Result(result),
-            (None, Some(error)) if members::is_object(error) => Outcome::Error(error),
+            (None, Some(error)) if json::is_object(error) => Outcome::Error(error),
             (None, Some(_)) => return Err(Fault::Shape("the error is not an object")),
             (Some(_), Some(_)) => return Err(Fault::Shape("it has a result and an error")),
             (None, None) => return Err(Fault::Shape("it has no method and no outcome")),

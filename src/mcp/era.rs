@@ -8,7 +8,7 @@
 use super::headers::{Field, Mirror};
 use super::meta::{Meta, Params};
 use super::reject::{RpcError, Source, code, http_status};
-use super::revision::{Era, Revision, modern_names};
+use crate::model::revision::{Era, Revision, modern_names};
 
 #[cfg(test)]
 mod tests;

@@ -22,12 +22,12 @@ use super::face::{Face, Settings};
 use super::headers::{self, Field};
 use super::id::Id;
 use super::reject::{RpcError, Source, code, http_status};
-use super::revision::{Era, Revision};
 use super::session::{InFlight, Lookup, Place, Session};
 use super::stream;
 use super::{frame, method};
 use crate::engine::catalog::ResponseMode;
 use crate::model::principal::Principal;
+use crate::model::revision::{Era, Revision};
 
 /// The routes of the endpoint at `path`, and below it at each namespace's name with `namespace_paths`. Requests must
 /// carry their [`Principal`] as an extension.
@@ -261,7 +261,11 @@ impl Post<'_> {
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Params::Call(call)) => {
                 let caller = self.caller(session.client_name.clone().unwrap_or_default(), Era::Legacy);
-                let place = session.in_flight.enter(id, self.face.settings.in_flight_max)?;
+                let Some(place) = session.in_flight.enter(id, self.face.settings.in_flight_max) else {
+                    let error = answer::overload("too many calls are in flight in this session".into());
+                    frame::error(&mut out, Some(id), &error);
+                    return Some(out);
+                };
                 let place = Occupied { session: session.clone(), place };
                 let begun = self.face.call(call, &caller, Some(place.place.flight.clone())).await;
                 let answered = stream::end_of(begun).await;

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::call_params::CallParams;
-use super::members;
 use super::reject::{RpcError, code};
+use crate::model::json;
 
 #[cfg(test)]
 mod tests;
@@ -111,7 +111,7 @@ impl<'a> Keys<'a> {
 
     fn offer_raw(&mut self, spelling: Spelling, value: Option<&'a RawValue>) -> Result<(), KeyError> {
         match value {
-            Some(value) => self.offer(spelling, members::text(value).ok_or(KeyError::NotText(spelling))?),
+            Some(value) => self.offer(spelling, json::text(value).ok_or(KeyError::NotText(spelling))?),
             None => Ok(()),
         }
     }
@@ -130,11 +130,11 @@ impl<'a> Keys<'a> {
 
     /// A key argument that is an integer counts by its digits; `null` counts as absent.
     fn offer_argument(&mut self, arguments: &'a RawValue, name: &str) -> Result<(), KeyError> {
-        let members = members::members(arguments.get()).unwrap_or_default();
+        let members = json::members(arguments.get()).unwrap_or_default();
         let Some((_, value)) = members.into_iter().find(|(member, _)| member == name) else {
             return Ok(());
         };
-        if members::is_null(value) {
+        if json::is_null(value) {
             return Ok(());
         }
         if value.get().parse::<i128>().is_ok() {

@@ -9,9 +9,9 @@ use serde_json::json;
 use super::builtin;
 use super::cursor::{self, BadCursor, Position};
 use super::face::{Face, SERVER_INFO};
-use super::revision::{Era, Revision, modern_names};
 use super::splice;
 use crate::engine::catalog::{Listing, Tool};
+use crate::model::revision::{Era, Revision, modern_names};
 
 /// Rendered pages, for the newest picture only.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::id::Id;
-use super::members::{self, Member};
 use super::reject::{RpcError, Source, code};
+use crate::model::json::{self, Member};
 
 #[cfg(test)]
 mod tests;
@@ -62,18 +62,18 @@ pub struct Params<'a> {
 impl<'a> Params<'a> {
     /// Splits the `params` of a message; absent ones have no members.
     pub fn split(params: Option<&'a RawValue>) -> Self {
-        let members = params.and_then(|params| members::members(params.get())).unwrap_or_default();
+        let members = params.and_then(|params| json::members(params.get())).unwrap_or_default();
         Params { members }
     }
 
     /// A member that is present and not null.
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.members.iter().find(|(member, value)| member == name && !members::is_null(value)).map(|(_, value)| *value)
+        self.members.iter().find(|(member, value)| member == name && !json::is_null(value)).map(|(_, value)| *value)
     }
 
     /// A member that is a string; `None` if it is absent or something else.
     pub fn text(&self, name: &str) -> Option<Cow<'a, str>> {
-        self.get(name).and_then(members::text)
+        self.get(name).and_then(json::text)
     }
 }
 
@@ -123,9 +123,9 @@ impl<'a> Meta<'a> {
             return Ok(meta);
         };
         meta.raw = Some(raw);
-        let members = members::members(raw.get()).ok_or(ParamsError::MetaShape)?;
+        let members = json::members(raw.get()).ok_or(ParamsError::MetaShape)?;
         for (name, value) in members {
-            if !members::is_null(value) {
+            if !json::is_null(value) {
                 meta.take(name, value)?;
             } else if !name.starts_with(PROTOCOL_PREFIX) && !name.starts_with(VENDOR_PREFIX) {
                 meta.passthrough.push((name, value));
@@ -171,11 +171,11 @@ impl<'a> Meta<'a> {
 }
 
 fn text<'a>(value: &'a RawValue, member: &'static str) -> Result<Cow<'a, str>, ParamsError> {
-    members::text(value).ok_or(ParamsError::MetaType { member, wanted: "a string" })
+    json::text(value).ok_or(ParamsError::MetaType { member, wanted: "a string" })
 }
 
 fn object<'a>(value: &'a RawValue, member: &'static str) -> Result<&'a RawValue, ParamsError> {
-    if members::is_object(value) { Ok(value) } else { Err(ParamsError::MetaType { member, wanted: "an object" }) }
+    if json::is_object(value) { Ok(value) } else { Err(ParamsError::MetaType { member, wanted: "an object" }) }
 }
 
 fn wait_ms(value: &RawValue) -> Result<i64, ParamsError> {

@@ -10,8 +10,8 @@ use super::face::Face;
 use super::id::Id;
 use super::meta::Params;
 use super::reject::{RpcError, Source, code};
-use super::revision::{Era, Revision};
 use super::session::{InFlight, is_timeout_reason};
+use crate::model::revision::{Era, Revision};
 
 /// A result as JSON text, or an error and where it came to be.
 pub type Answer = Result<Arc<str>, (Source, RpcError)>;

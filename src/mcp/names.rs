@@ -11,7 +11,8 @@ mod tests;
 
 /// Clients refuse longer tool names.
 pub const NAME_CHARS_MAX: usize = 64;
-const SEPARATOR: &str = "__";
+/// What stands between a server's name and its tools' names where no prefix is configured.
+pub const SEPARATOR: &str = "__";
 const HASH_CHARS: usize = 8;
 
 /// How the tools of one server are named.
@@ -19,7 +20,7 @@ const HASH_CHARS: usize = 8;
 pub enum Naming<'a> {
     /// As the upstream names them, whatever their length (`wrap`).
     Unchanged,
-    /// `prefix__tool`, at most 64 characters; an empty prefix adds nothing (`serve`).
+    /// The prefix as it is, then the tool; at most 64 characters (`serve`).
     Prefixed(&'a str),
 }
 
@@ -28,7 +29,7 @@ pub fn exposed<'a>(naming: Naming<'_>, tool: &'a str) -> Cow<'a, str> {
     match naming {
         Naming::Unchanged => Cow::Borrowed(tool),
         Naming::Prefixed("") => shortened(Cow::Borrowed(tool)),
-        Naming::Prefixed(prefix) => shortened(Cow::Owned(format!("{prefix}{SEPARATOR}{tool}"))),
+        Naming::Prefixed(prefix) => shortened(Cow::Owned(format!("{prefix}{tool}"))),
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::revision::Era;
+use crate::model::revision::Era;
 
 #[cfg(test)]
 mod tests;

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::id::Id;
-use super::revision::Revision;
 use crate::model::id::ExecutionId;
 use crate::model::principal::Principal;
+use crate::model::revision::Revision;
 
 /// One legacy session.
 #[derive(Debug)]

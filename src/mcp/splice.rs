@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::members;
 use super::reject::push_json_string;
+use crate::model::json;
 
 #[cfg(test)]
 mod tests;
@@ -38,7 +38,7 @@ impl<'e> Edit<'e> {
 /// Edits the object `text`; `None` when it is no object. New members come last, in the order of `edits`. Of two members
 /// with one name the later counts, as every parser in use reads them.
 pub fn edited(text: &str, edits: &[Edit<'_>]) -> Option<String> {
-    let members = members::members(text)?;
+    let members = json::members(text)?;
     let start_of = |value: &RawValue| value.get().as_ptr() as usize - text.as_ptr() as usize;
     let mut replaced: Vec<(usize, usize, Cow<'_, str>)> = Vec::with_capacity(edits.len());
     let mut added = String::new();
@@ -150,7 +150,7 @@ pub fn renamed_tool(tool: &RawValue, name: &str) -> Option<Box<RawValue>> {
 }
 
 fn is_complete(result: &RawValue) -> bool {
-    let members = members::members(result.get()).unwrap_or_default();
+    let members = json::members(result.get()).unwrap_or_default();
     let kind = members.into_iter().rev().find(|(name, _)| name == "resultType");
-    kind.is_none_or(|(_, kind)| members::text(kind).as_deref() == Some("complete"))
+    kind.is_none_or(|(_, kind)| json::text(kind).as_deref() == Some("complete"))
 }

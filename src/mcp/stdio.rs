@@ -18,10 +18,10 @@ use super::frame;
 use super::id::Id;
 use super::method;
 use super::reject::{RpcError, code};
-use super::revision::{Era, Revision};
 use super::session::InFlight;
 use super::stream::{carries_message, end_of, push_reply};
 use crate::model::principal::Principal;
+use crate::model::revision::{Era, Revision};
 
 /// Messages that may wait for a client that does not read.
 const OUTBOX_MAX: usize = 1_024;
@@ -41,6 +41,8 @@ pub struct Connection {
 struct Opened {
     revision: Option<Revision>,
     client_name: Option<String>,
+    /// The picture of the tools that was there when the session opened; no news to its client.
+    listing_version: u64,
 }
 
 struct Outgoing {
@@ -76,9 +78,10 @@ where
         }
     };
     // After the linger time the callers are gone; their executions go on or are settled by the process's end.
-    let _ = tokio::time::timeout(linger, lingering).await;
+    let answered = tokio::time::timeout(linger, lingering).await.is_ok() && !face.draining.is_cancelled();
     drop(connection);
-    if face.draining.is_cancelled() {
+    if !answered {
+        // Requests that still run hold their end of the channel, so that the writer would wait for them.
         writer.abort();
     }
     // A writer that was ended with its client has nothing to report.
@@ -106,7 +109,9 @@ async fn announce_changes(connection: Arc<Connection>) {
     let mut changes = connection.face.engine.catalog().changes();
     changes.borrow_and_update();
     while changes.changed().await.is_ok() {
-        if connection.opened().revision.is_some() {
+        let version = *changes.borrow_and_update();
+        let opened = connection.opened();
+        if opened.revision.is_some() && opened.listing_version < version {
             let mut message = String::new();
             frame::notification(&mut message, "notifications/tools/list_changed", None);
             connection.send(&message, None).await;
@@ -179,9 +184,10 @@ impl Connection {
             Ok(hello) => hello,
             Err(error) => return self.send_error(Some(id), &error).await,
         };
+        let listing_version = self.face.listing().await.version;
         let result = self.face.initialize_result(hello.revision).await;
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
-            Opened { revision: Some(hello.revision), client_name: hello.client_name };
+            Opened { revision: Some(hello.revision), client_name: hello.client_name, listing_version };
         let mut message = String::new();
         frame::result(&mut message, id, &result);
         self.send(&message, None).await;

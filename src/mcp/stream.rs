@@ -18,9 +18,9 @@ use super::face::Face;
 use super::frame;
 use super::http::{Exchange, status_of};
 use super::id::Id;
-use super::revision::{Era, Revision};
 use super::session::Session;
 use crate::engine::waiters::Progress;
+use crate::model::revision::{Era, Revision};
 
 /// What a short wait brought.
 pub(super) enum Soon {
@@ -83,7 +83,11 @@ pub(super) fn json_answer(id: &Id<'_>, answered: Answered, era: Era) -> Response
     response
 }
 
-/// A body of one piece that knows whether it was taken.
+/// Bytes of an answer handed to the connection at once. It asks for the next piece only when it has room, so a large
+/// answer counts as written only when most of it is on its way, and not when a client left in the middle.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// A body of one answer that knows whether it was taken whole.
 struct Whole {
     bytes: Option<Bytes>,
     hold: Option<Hold>,
@@ -94,13 +98,16 @@ impl http_body::Body for Whole {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let bytes = self.bytes.take();
-        if bytes.is_some()
-            && let Some(hold) = self.hold.take()
-        {
+        let Some(mut rest) = self.bytes.take() else { return Poll::Ready(None) };
+        if rest.len() > PIECE_BYTES {
+            let piece = rest.split_to(PIECE_BYTES);
+            self.bytes = Some(rest);
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        if let Some(hold) = self.hold.take() {
             hold.written();
         }
-        Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
+        Poll::Ready(Some(Ok(Frame::data(rest))))
     }
 
     fn is_end_stream(&self) -> bool {

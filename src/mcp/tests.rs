@@ -6,8 +6,8 @@ use serde::Deserialize;
 use super::admit::{self, Body, Entered, Refusal};
 use super::envelope::Limits;
 use super::headers::{self, Field};
-use super::revision::Revision;
 use super::{era, keys};
+use crate::model::revision::Revision;
 
 const LIMITS: Limits = Limits { bytes_max: 4 * 1024 * 1024, depth_max: 64, batch_max: 100 };
 

@@ -2,9 +2,9 @@
 //! row, command and time always give the same events. Whoever runs it writes the events and folds them with
 //! [`Head::apply`]; nothing else changes an execution. Submission, which starts a row, is in `submit.rs`.
 
+pub use super::command::{Command, Failure, FailureKind, LeaseRequest, Outcome};
 use super::event::{Digest, Event, ExpiryCause, Order};
 use super::execution::{Effect, ErrorInfo, Head, ResultSource, State};
-use super::id::ProcessId;
 use super::policy::Delivery;
 
 /// Bounds on what may be recorded about one execution.
@@ -18,134 +18,6 @@ impl Default for Limits {
     fn default() -> Self {
         Self { notes_max: 32 }
     }
-}
-
-/// What somebody wants of an execution.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// A worker wants to run it.
-    Lease(LeaseRequest),
-    /// The worker still works; extends the lease and is no event.
-    Heartbeat {
-        /// The lease's number.
-        fencing_token: i64,
-        /// From now, in milliseconds.
-        ttl_ms: i64,
-    },
-    /// The worker has the tool's result.
-    Complete {
-        /// The lease's number.
-        fencing_token: i64,
-        /// The result.
-        result: Digest,
-        /// The result's `isError`.
-        is_error: bool,
-    },
-    /// The worker has no result.
-    Fail {
-        /// The lease's number.
-        fencing_token: i64,
-        /// What it knows.
-        failure: Failure,
-    },
-    /// The worker gives it back; it provably never started.
-    Release {
-        /// The lease's number.
-        fencing_token: i64,
-    },
-    /// It waits for input; the worker keeps the lease.
-    Hold {
-        /// The lease's number.
-        fencing_token: i64,
-    },
-    /// It waits for input without a lease.
-    Park {
-        /// The lease's number.
-        fencing_token: i64,
-    },
-    /// The input came.
-    Resume,
-    /// The scheduler found that a lease ended by itself.
-    Expire {
-        /// The lease's number as the scheduler saw it.
-        fencing_token: i64,
-        /// Why.
-        cause: ExpiryCause,
-    },
-    /// The scheduler found a deadline passed: the total time, or the time in a queue.
-    TimeOut,
-    /// Its time came.
-    Promote,
-    /// Somebody wants it to stop.
-    Cancel(Order),
-    /// A person orders one more attempt of an `unknown`.
-    Retry(Order),
-    /// A person says what became of an `unknown`.
-    Resolve {
-        /// Who and why.
-        by: Order,
-        /// What became of it.
-        outcome: Outcome,
-    },
-    /// The reconcile rule asked the upstream about an `unknown`.
-    Reconcile {
-        /// The result to record, when the call took effect; absent: it did not, run it again while attempts are left.
-        found: Option<Digest>,
-    },
-}
-
-/// Who wants to run an execution.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LeaseRequest {
-    /// The worker.
-    pub worker: String,
-    /// The process it lives in.
-    pub process: ProcessId,
-    /// How long the lease lasts without a heartbeat, in milliseconds.
-    pub ttl_ms: i64,
-    /// A process known to be dead whose bound executions may be taken over.
-    pub takes_over: Option<ProcessId>,
-}
-
-/// What became of an execution, in a person's words.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
-    /// It has this result.
-    Completed {
-        /// The result.
-        result: Digest,
-        /// The result's `isError`.
-        is_error: bool,
-    },
-    /// It failed.
-    Failed,
-}
-
-/// What a worker knows about an attempt without a result.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
-    /// What it means for another run.
-    pub kind: FailureKind,
-    /// Why.
-    pub error: ErrorInfo,
-    /// The tool's own wish for the wait before another run, in milliseconds.
-    pub retry_after_ms: Option<i64>,
-}
-
-/// What a failure means for another run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailureKind {
-    /// The call provably never reached the tool.
-    NotStarted,
-    /// The call may have run: the connection or the child was lost, or time ran out.
-    Lost,
-    /// The upstream answered with a JSON-RPC error.
-    RpcError,
-    /// A remote worker reported a failure of its own.
-    Reported {
-        /// Its word on whether another run makes sense.
-        retryable: bool,
-    },
 }
 
 /// What to tell whoever sent the command.
@@ -226,7 +98,7 @@ pub fn decide(head: &Head, command: &Command, now_ms: i64, limits: &Limits) -> D
         Command::Cancel(order) => case.cancel(order),
         Command::Retry(order) => case.retry(order),
         Command::Resolve { by, outcome } => case.resolve(by, outcome),
-        Command::Reconcile { found } => case.reconcile(found.as_ref()),
+        Command::Reconcile { fencing_token, found } => case.reconcile(*fencing_token, found.as_ref()),
     }
 }
 
@@ -315,7 +187,7 @@ impl Case<'_> {
                 self.retried(error, true, wait)
             }
             FailureKind::Reported { retryable: true } if self.may_run_again(true) => self.retried(error, true, wait),
-            FailureKind::RpcError | FailureKind::Reported { .. } => self.failed(error),
+            FailureKind::RpcError | FailureKind::Reported { .. } => self.failed(error, true),
         })
     }
 
@@ -335,7 +207,7 @@ impl Case<'_> {
     fn time_out(&self) -> Decision {
         match self.deadline() {
             Some(error) if matches!(self.head.state, State::Ready | State::Scheduled) => {
-                Decision::event(self.failed(error))
+                Decision::event(self.failed(error, false))
             }
             _ => Decision::answer(Answer::Nothing),
         }
@@ -365,7 +237,7 @@ impl Case<'_> {
             attempt: self.head.attempt,
             ran: true,
             error,
-            by: Some(order.principal.clone()),
+            by: Some(order.clone()),
         })
     }
 
@@ -382,6 +254,7 @@ impl Case<'_> {
                 by: Some(by.clone()),
             },
             Outcome::Failed => Event::Failed {
+                ran: true,
                 attempt: self.head.attempt,
                 error: error("resolved_failed", "resolved as failed"),
                 by: Some(by.clone()),
@@ -389,9 +262,12 @@ impl Case<'_> {
         })
     }
 
-    fn reconcile(&self, found: Option<&Digest>) -> Decision {
+    fn reconcile(&self, fencing_token: i64, found: Option<&Digest>) -> Decision {
         if self.head.state != State::Unknown {
             return Decision::answer(self.refusal());
+        }
+        if self.head.fencing_token != fencing_token {
+            return Decision::answer(Answer::NotPermitted);
         }
         // A rule is no person: it may order one attempt in any case, and else only up to the policy's number.
         if found.is_none() && self.head.attempt >= self.head.attempts_allowed.max(2) {
@@ -410,7 +286,10 @@ impl Case<'_> {
                 attempt: self.head.attempt,
                 ran: false,
                 error: error("reconciled", "the upstream says that the call took no effect"),
-                by: Some("reconcile".into()),
+                by: Some(Order {
+                    principal: "reconcile".into(),
+                    reason: "the upstream was asked, and said that the call took no effect".into(),
+                }),
             },
         })
     }
@@ -466,7 +345,7 @@ impl Case<'_> {
         if effect_possible && self.head.ident.policy.delivery == Delivery::AtMostOnce {
             return Event::Lost { attempt: self.head.attempt, error };
         }
-        self.failed(error)
+        self.failed(error, ran)
     }
 
     fn retried(&self, error: ErrorInfo, ran: bool, retry_after_ms: Option<i64>) -> Event {
@@ -475,8 +354,8 @@ impl Case<'_> {
         Event::Retried { run_at_ms: self.now_ms + delay_ms.max(0), attempt: head.attempt, ran, error, by: None }
     }
 
-    fn failed(&self, error: ErrorInfo) -> Event {
-        Event::Failed { attempt: self.head.attempt, error, by: None }
+    fn failed(&self, error: ErrorInfo, ran: bool) -> Event {
+        Event::Failed { attempt: self.head.attempt, ran, error, by: None }
     }
 
     /// The deadline that has passed, if one has.

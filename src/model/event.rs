@@ -77,9 +77,9 @@ pub enum Event {
         ran: bool,
         /// Why.
         error: ErrorInfo,
-        /// The principal that ordered it; absent when the policy did.
+        /// Who ordered it, with the reason; absent when the policy did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        by: Option<String>,
+        by: Option<Order>,
     },
     /// Dispatched, outcome never learnt, not run again.
     Lost {
@@ -107,6 +107,8 @@ pub enum Event {
     Failed {
         /// The try that failed; 0 when none was made.
         attempt: u32,
+        /// That try may have had its effect.
+        ran: bool,
         /// Why.
         error: ErrorInfo,
         /// Who said so, for `resolve`, with the reason.

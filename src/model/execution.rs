@@ -299,8 +299,9 @@ impl Head {
                 self.error = None;
                 self.end(at_ms);
             }
-            Event::Failed { error, .. } => {
+            Event::Failed { error, ran, .. } => {
                 self.state = State::Failed;
+                self.effect_possible |= ran;
                 self.error = Some(error.clone());
                 self.end(at_ms);
             }

@@ -1,14 +1,18 @@
 //! Floor 0: the rules. Ids, executions and every transition of theirs, events, retries, argument identity.
-//! Knows no database, no clock, no randomness and no protocol: what it needs of these comes in as a parameter.
+//! Knows no database, no clock, no randomness, and of the protocol only the
+//! names of its revisions: what it needs of these comes in as a parameter.
 
 pub mod arguments;
+pub mod command;
 pub mod decide;
 pub mod event;
 pub mod execution;
 pub mod id;
+pub mod json;
 pub mod policy;
 pub mod principal;
 pub mod retry;
+pub mod revision;
 pub mod submit;
 pub mod transitions;
 

@@ -40,7 +40,7 @@ impl Principal {
 pub enum Scope {
     /// Call tools and fetch the results of own calls.
     Call,
-    /// Read executions of the namespace.
+    /// Read own executions; those of the whole namespace need `operate`.
     Read,
     /// Cancel executions.
     Cancel,

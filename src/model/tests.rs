@@ -166,8 +166,8 @@ impl Story {
             "retry" => Command::Retry(order()),
             "resolve" => resolved(Outcome::Completed { result: result("{}"), is_error: false }),
             "resolve failed" => resolved(Outcome::Failed),
-            "reconcile" => Command::Reconcile { found: Some(result("{}")) },
-            "reconcile nothing" => Command::Reconcile { found: None },
+            "reconcile" => Command::Reconcile { fencing_token, found: Some(result("{}")) },
+            "reconcile nothing" => Command::Reconcile { fencing_token, found: None },
             other => panic!("no command {other:?}"),
         }
     }

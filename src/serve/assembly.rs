@@ -77,11 +77,12 @@ impl Assembly {
         Ok(Assembly { engine, face, readiness, servers })
     }
 
-    /// Ends the upstreams, so that what they still run is settled, then everything else.
-    pub async fn end(self) {
+    /// Lets what runs end within `grace`, settles the rest as what it is, then ends the upstreams and everything else.
+    pub async fn end(self, grace: Duration) {
         self.face.draining.cancel();
+        self.engine.wind_down(grace).await;
         futures_util::future::join_all(self.servers.iter().map(Upstream::shutdown)).await;
-        self.engine.close().await;
+        self.engine.close(Duration::ZERO).await;
     }
 }
 

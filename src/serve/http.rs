@@ -1,6 +1,7 @@
 //! `serve`: the process behind one HTTP listener.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::net::TcpListener;
 
@@ -72,17 +73,19 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
     };
     announce(&loaded, listen, &assembly, demo).await;
 
-    let ending = stop.soon.clone();
-    let (readiness, draining) = (assembly.readiness.clone(), assembly.face.draining.clone());
-    tokio::spawn(async move {
-        ending.cancelled().await;
-        readiness.drain();
-        draining.cancel();
-    });
     let ended = async {
-        listener::serve(socket, front.clone(), limits, stop.soon.clone()).await;
+        let served = listener::serve(socket, front.clone(), limits, stop.soon.clone());
+        let ending = async {
+            stop.soon.cancelled().await;
+            assembly.readiness.drain();
+            assembly.face.draining.cancel();
+            assembly.engine.draining().cancel();
+            // Work whose caller does not wait for it gets the same time as work whose caller does.
+            Instant::now() + limits.shutdown_grace
+        };
+        let ((), end) = tokio::join!(served, ending);
         front.auth.close();
-        assembly.end().await;
+        assembly.end(end.saturating_duration_since(Instant::now())).await;
     };
     tokio::select! {
         () = ended => tracing::info!("ended in order"),

@@ -74,8 +74,9 @@ fn publisher(engine: &Arc<Engine>, loaded: &Arc<Loaded>, wrap: bool) -> Arc<Publ
     let exposed = move |upstream: &str, tool: &str| match named.config.servers.get(upstream) {
         Some(_) if wrap => tool.to_owned(),
         Some(server) => {
-            let prefix = server.prefix.as_ref().map_or(upstream, |prefix| &**prefix);
-            names::exposed(Naming::Prefixed(prefix), tool).into_owned()
+            let default = || format!("{upstream}{}", names::SEPARATOR);
+            let prefix = server.prefix.as_ref().map_or_else(default, |prefix| prefix.to_string());
+            names::exposed(Naming::Prefixed(&prefix), tool).into_owned()
         }
         None => tool.to_owned(),
     };

@@ -46,7 +46,7 @@ pub async fn wrap(options: WrapOptions) -> Result<(), Failure> {
         () = stop.soon.cancelled() => {}
     }
     tokio::select! {
-        () = assembly.end() => {}
+        () = assembly.end(Duration::ZERO) => {}
         () = stop.now.cancelled() => {}
     }
     Ok(())

@@ -317,7 +317,8 @@ pub trait Store: Send + Sync + 'static {
     /// Processes that are announced, hold leases or wait, and are dead. Asks the operating system, not a clock.
     async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>>;
 
-    /// Forgets a dead process: its waiting marks go, its row goes. Called after its leases are settled.
+    /// Forgets a dead process: its waiting marks go, its row goes, and what was bound to it is bound no more. Called after
+    /// its leases are settled.
     async fn bury_process(&self, process: ProcessId) -> Result<()>;
 
     /// Deletes what retention no longer keeps, in one small batch.

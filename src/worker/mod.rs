@@ -7,26 +7,31 @@ pub mod executor;
 pub mod publish;
 pub mod reconcile;
 pub mod rules;
-mod splice;
 pub mod upstream;
 pub mod upstream_executor;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::time::Instant;
 
 use crate::engine::running::Work;
 use crate::engine::waiters::Progress;
 use crate::engine::{Engine, LocalWorker, Result};
+use crate::model::decide::{Answer, Failure, FailureKind};
 use crate::store::{CandidateQuery, Payload, crash};
 use executor::{Executor, Job, Outcome};
 
-/// How long an executor may tidy up after it was told to stop.
-const STOP_GRACE: Duration = Duration::from_secs(2);
-/// The wait before a result that could not be stored is tried again.
+/// The wait before an outcome that could not be stored is offered again; it doubles up to the longest.
 const STORE_RETRY: Duration = Duration::from_millis(200);
+/// The longest wait between two offers.
+const STORE_RETRY_MAX: Duration = Duration::from_secs(5);
 
 /// The worker of this process.
 pub struct Worker {
@@ -40,14 +45,7 @@ impl LocalWorker for Worker {
         let engine = self.engine.clone();
         let executor = self.executors.get(&work.head.ident.upstream).cloned();
         let limit = self.results_bytes_max;
-        self.engine.spawn(async move {
-            match executor {
-                Some(executor) => attempt(&engine, executor, work, limit).await,
-                // Leased for an upstream that this process does not run: it provably never started.
-                None => drop(engine.release(work.lease()).await),
-            }
-            engine.slot_freed();
-        });
+        self.engine.spawn(async move { attempt(&engine, executor, work, limit).await });
     }
 }
 
@@ -64,16 +62,22 @@ impl Worker {
     pub fn start(self: &Arc<Self>) {
         let worker = self.clone();
         self.engine.spawn(async move {
-            let stop = worker.engine.stopping().clone();
-            let poll = millis(worker.engine.settings().poll_ms.max(1));
+            let draining = worker.engine.draining().clone();
+            let poll = Duration::from_millis(worker.engine.settings().worker_poll_ms);
             loop {
-                if let Err(error) = worker.pull().await {
-                    tracing::warn!(code = error.code(), "a worker could not look for work: {error}");
-                }
+                let wait = match worker.pull().await {
+                    Ok(()) => poll,
+                    Err(error) => {
+                        tracing::warn!(code = error.code(), "a worker could not look for work: {error}");
+                        // Freed slots announce the same work over and over while the store can not be used.
+                        tokio::time::sleep(STORE_RETRY).await;
+                        Duration::ZERO
+                    }
+                };
                 tokio::select! {
-                    () = stop.cancelled() => return,
+                    () = draining.cancelled() => return,
                     () = worker.engine.work_available() => {}
-                    () = tokio::time::sleep(poll) => {}
+                    () = tokio::time::sleep(wait) => {}
                 }
             }
         });
@@ -83,8 +87,9 @@ impl Worker {
     async fn pull(&self) -> Result<()> {
         let engine = &self.engine;
         loop {
-            let upstreams = engine.slots().free_upstreams();
-            if upstreams.is_empty() || engine.stopping().is_cancelled() {
+            let mut upstreams = engine.slots().free_upstreams();
+            upstreams.retain(|upstream| self.executors.contains_key(upstream));
+            if upstreams.is_empty() {
                 return Ok(());
             }
             let query = CandidateQuery {
@@ -101,11 +106,9 @@ impl Worker {
                     claims.push(engine.claim(candidate, slot));
                 }
             }
-            let mut claimed = false;
-            for claim in futures_util::future::join_all(claims).await {
-                claimed |= claim?;
-            }
-            if !claimed {
+            // All or none of the errors matter: the claims that worked are at work already.
+            let claimed: Vec<bool> = futures_util::future::join_all(claims).await.into_iter().collect::<Result<_>>()?;
+            if !claimed.contains(&true) {
                 return Ok(());
             }
         }
@@ -113,33 +116,49 @@ impl Worker {
 }
 
 /// One attempt, from the lease to its record.
-async fn attempt(engine: &Arc<Engine>, executor: Arc<dyn Executor>, work: Work, result_bytes_max: usize) {
+async fn attempt(engine: &Arc<Engine>, executor: Option<Arc<dyn Executor>>, work: Work, result_bytes_max: usize) {
     let lease = work.lease();
-    crash::point("before_call");
-    let outcome = run(engine, executor.as_ref(), &work).await;
-    crash::point("after_call");
-    let Some(outcome) = outcome else { return engine.abandon(lease) };
-    // What happened happened: a result is offered until the store takes it, however late.
+    let outcome = match executor {
+        Some(executor) if !engine.halting().is_cancelled() => {
+            crash::point("before_call");
+            let outcome = run(engine, executor.as_ref(), &work).await;
+            crash::point("after_call");
+            let Some(outcome) = outcome else { return engine.abandon(lease) };
+            Some(outcome)
+        }
+        // Leased for an upstream that this process does not run, or too late: it provably never started.
+        _ => None,
+    };
+    // What happened happened: it is offered until the store takes it, however late.
+    let mut wait = STORE_RETRY;
     loop {
-        let recorded = match &outcome {
-            Outcome::Result(result) if result.len() > result_bytes_max => {
-                let notice = too_large(result.len(), result_bytes_max);
-                engine.complete(lease, notice, true).await
-            }
-            Outcome::Result(result) => engine.complete(lease, result.clone(), is_error(result)).await,
-            Outcome::RpcError(error) => engine.fail(lease, rpc_failure(error), Some(error.clone())).await,
-            Outcome::Failed(failure) => engine.fail(lease, failure.clone(), None).await,
-        };
-        match recorded {
+        match record(engine, &work, outcome.as_ref(), result_bytes_max).await {
             Ok(answer) => {
                 tracing::debug!(execution = %lease.id, token = lease.fencing_token, ?answer, "an attempt was recorded");
                 return;
             }
             Err(error) => {
                 tracing::warn!(execution = %lease.id, code = error.code(), "an outcome could not be stored: {error}");
-                tokio::time::sleep(STORE_RETRY).await;
             }
         }
+        tokio::select! {
+            () = engine.stopping().cancelled() => return,
+            () = tokio::time::sleep(wait) => wait = (wait * 2).min(STORE_RETRY_MAX),
+        }
+    }
+}
+
+/// Records how an attempt ended; without an outcome it never started.
+async fn record(engine: &Engine, work: &Work, outcome: Option<&Outcome>, result_bytes_max: usize) -> Result<Answer> {
+    let (lease, operation) = (work.lease(), work.operation);
+    match outcome {
+        None => engine.release(lease, operation).await,
+        Some(Outcome::Result(result)) if result.len() > result_bytes_max => {
+            engine.complete(lease, operation, too_large(result.len(), result_bytes_max), true).await
+        }
+        Some(Outcome::Result(result)) => engine.complete(lease, operation, result.clone(), is_error(result)).await,
+        Some(Outcome::RpcError(error)) => engine.fail(lease, operation, rpc_failure(error), Some(error.clone())).await,
+        Some(Outcome::Failed(failure)) => engine.fail(lease, operation, failure.clone(), None).await,
     }
 }
 
@@ -152,6 +171,8 @@ async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work) -> Opti
     let attempt_end = started + millis(timeouts.attempt_ms);
     let total_end = started + millis(total_left_ms);
     let last_sign = Mutex::new(started);
+    let last_sign_at = || *last_sign.lock().unwrap_or_else(PoisonError::into_inner);
+    let stop_grace = Duration::from_millis(engine.settings().stop_grace_ms);
 
     let job = job(work);
     let stop = job.cancel.clone();
@@ -159,43 +180,52 @@ async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work) -> Opti
         *last_sign.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         engine.progress(id, progress);
     };
-    let running = executor.run(job, &report);
+    // A panic in one call must not keep its lease and its slot.
+    let running = AssertUnwindSafe(executor.run(job, &report)).catch_unwind();
+    let running = running.map(|outcome| {
+        outcome.unwrap_or_else(|_| Outcome::lost("executor_panicked", "the code that ran the tool panicked"))
+    });
     tokio::pin!(running);
-    let out_of_time = loop {
-        let idle_end =
-            timeouts.idle_ms.map(|idle_ms| *last_sign.lock().unwrap_or_else(PoisonError::into_inner) + millis(idle_ms));
+    let (code, message) = loop {
         let (end, code, message) = [
             Some((attempt_end, "attempt_timeout", "the attempt's absolute time ran out")),
             Some((total_end, "total_timeout", "the total time for the call ran out")),
-            idle_end.map(|end| (end, "idle_timeout", "the tool reported no progress for too long")),
+            timeouts.idle_ms.map(|idle_ms| {
+                (last_sign_at() + millis(idle_ms), "idle_timeout", "the tool reported no progress for too long")
+            }),
         ]
         .into_iter()
         .flatten()
         .min_by_key(|(end, ..)| *end)?;
         tokio::select! {
-            outcome = &mut running => return (!work.cancel.is_cancelled() || is_answer(&outcome)).then_some(outcome),
-            () = tokio::time::sleep_until(end) => {
-                let sign = *last_sign.lock().unwrap_or_else(PoisonError::into_inner);
-                if code != "idle_timeout" || sign + millis(timeouts.idle_ms.unwrap_or_default()) <= Instant::now() {
-                    break (code, message);
-                }
-            }
+            outcome = &mut running => return (!work.cancel.is_cancelled() || is_result(&outcome)).then_some(outcome),
             () = work.cancel.cancelled() => {
                 // A result that comes while the tool is being told is evidence all the same.
-                let late = tokio::time::timeout(STOP_GRACE, &mut running).await.ok();
-                return late.filter(is_answer);
+                return tokio::time::timeout(stop_grace, &mut running).await.ok().filter(is_result);
+            }
+            () = engine.halting().cancelled() => break ("worker_stopped", "the server stopped while the tool ran"),
+            () = tokio::time::sleep_until(end) => {
+                let idle_end = timeouts.idle_ms.map(|idle_ms| last_sign_at() + millis(idle_ms));
+                if code != "idle_timeout" || idle_end.is_some_and(|end| end <= Instant::now()) {
+                    break (code, message);
+                }
             }
         }
     };
     stop.cancel();
-    match tokio::time::timeout(STOP_GRACE, &mut running).await {
-        Ok(outcome) if is_answer(&outcome) => Some(outcome),
-        _ => Some(Outcome::lost(out_of_time.0, out_of_time.1)),
+    match tokio::time::timeout(stop_grace, &mut running).await {
+        Ok(outcome) if is_result(&outcome) || never_started(&outcome) => Some(outcome),
+        _ => Some(Outcome::lost(code, message)),
     }
 }
 
-fn is_answer(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Result(_) | Outcome::RpcError(_))
+/// After a tool was told to stop only its result is evidence: servers answer what was cancelled with an error.
+fn is_result(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Result(_))
+}
+
+fn never_started(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(Failure { kind: FailureKind::NotStarted, .. }))
 }
 
 fn job(work: &Work) -> Job {
@@ -226,8 +256,7 @@ fn is_error(result: &str) -> bool {
     serde_json::from_str::<Peek>(result).is_ok_and(|peek| peek.is_error)
 }
 
-fn rpc_failure(error: &str) -> crate::model::decide::Failure {
-    use crate::model::decide::{Failure, FailureKind};
+fn rpc_failure(error: &str) -> Failure {
     use crate::model::execution::ErrorInfo;
 
     #[derive(serde::Deserialize)]

@@ -1,6 +1,9 @@
 //! What the upstreams offer, brought to the catalog: at start as it was last known, then as each server lists it. Keeps
 //! the last known picture in the store. Names no tool and reads no configuration: both come in as functions.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -8,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::rules::{Rules, name_of, offered};
-use super::upstream::{Revision, ServerFacts, Snapshot, Status, Tool, Upstream};
+use super::upstream::{ServerFacts, Snapshot, Status, Tool, Upstream};
 use crate::engine::Engine;
 use crate::engine::catalog::Offer;
+use crate::model::revision::Revision;
 use crate::store::UpstreamRow;
 
 /// The operator's rules for a tool, by upstream and the tool's own name.
@@ -36,7 +40,7 @@ struct Stored {
 /// nothing else.
 pub fn last_known(snapshot: &str) -> Option<Snapshot> {
     let stored: Stored = serde_json::from_str(snapshot).ok()?;
-    let facts = stored.revision.as_deref().and_then(Revision::parse).map(|revision| ServerFacts {
+    let facts = stored.revision.as_deref().and_then(Revision::find).map(|revision| ServerFacts {
         revision,
         server_info: stored.server_info,
         capabilities: stored.capabilities,
@@ -80,13 +84,14 @@ impl Publisher {
                     changed = tools.changed() => changed.is_err(),
                     changed = status.changed() => changed.is_err(),
                 };
-                if gone {
-                    return;
-                }
                 let snapshot = tools.borrow_and_update().clone();
                 let standing = status.borrow_and_update().clone();
                 if let Some(text) = follower.show(&snapshot, &standing) {
                     follower.keep(text).await;
+                }
+                // The upstream has ended; what it said last was shown.
+                if gone {
+                    return;
                 }
             }
         });
@@ -183,7 +188,7 @@ fn problem(status: &Status) -> Option<String> {
 fn write(snapshot: &Snapshot) -> String {
     let facts = snapshot.facts.as_ref();
     let stored = Stored {
-        revision: facts.map(|facts| facts.revision.as_str().to_owned()),
+        revision: facts.map(|facts| facts.revision.name().to_owned()),
         tools: snapshot.tools.iter().map(|tool| tool.raw.clone()).collect(),
         instructions: facts.and_then(|facts| facts.instructions.clone()),
         server_info: facts.and_then(|facts| facts.server_info.clone()),

@@ -1,15 +1,18 @@
 //! The executor of upstream MCP servers: one call over the server's leg, with the keys a tool needs for its own external
 //! writes. Restarts nothing and retries nothing; translates what the leg knows into what the worker records.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
 
 use super::executor::{Executor, Job, Outcome, Report};
-use super::splice::{members, one_line, quoted, with_member};
 use super::upstream::{Answer, Call, CallError, TimeoutKind, Upstream};
 use crate::engine::waiters::Progress;
+use crate::model::json::{members, one_line, quoted, with_member};
 
 /// The member of `_meta` that carries the effect key to the tool.
 pub const KEY_MEMBER: &str = "durable-mcp/idempotencyKey";

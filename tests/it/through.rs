@@ -49,6 +49,12 @@ async fn gets_the_same_answers(client: Kind, server: servers::Kind) {
         }
     }
     check(server, &direct);
+    if matches!(client, Kind::Client2(Mode::Auto | Mode::Modern)) && !server.is_modern() {
+        // Directly it speaks 2025-11-25 here; in 2026-07-28 it hides this member from its user. `exact_bytes` sees it pass.
+        for tool in direct["tools"].as_array_mut().unwrap() {
+            tool.as_object_mut().unwrap().remove("execution");
+        }
+    }
     for (place, answers) in [("serve", &served), ("wrap", &wrapped)] {
         assert_eq!(answers["tools"], direct["tools"], "the tools of {server:?} for {client:?} through {place}");
         for (label, answer) in direct["calls"].as_object().unwrap() {

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn names_carry_their_server() {
-    assert_eq!(exposed(Naming::Prefixed("github"), "create_issue"), "github__create_issue");
+    assert_eq!(exposed(Naming::Prefixed("github__"), "create_issue"), "github__create_issue");
     assert_eq!(exposed(Naming::Prefixed(""), "create_issue"), "create_issue");
     assert_eq!(exposed(Naming::Unchanged, "create_issue"), "create_issue");
 }
@@ -12,15 +12,15 @@ fn names_carry_their_server() {
 #[test]
 fn long_names_are_shortened_the_same_way_each_time() {
     let long = "t".repeat(80);
-    let name = exposed(Naming::Prefixed("server"), &long);
+    let name = exposed(Naming::Prefixed("server__"), &long);
     assert_eq!(name.chars().count(), 64);
     assert!(name.starts_with("server__ttt"));
-    assert_eq!(name, exposed(Naming::Prefixed("server"), &long));
-    assert_ne!(name, exposed(Naming::Prefixed("server"), &"t".repeat(81)));
+    assert_eq!(name, exposed(Naming::Prefixed("server__"), &long));
+    assert_ne!(name, exposed(Naming::Prefixed("server__"), &"t".repeat(81)));
     assert_eq!(exposed(Naming::Prefixed(""), &long).chars().count(), 64);
     assert_eq!(exposed(Naming::Unchanged, &long), long);
     assert_eq!(exposed(Naming::Prefixed(""), &"t".repeat(64)), "t".repeat(64));
-    assert_eq!(exposed(Naming::Prefixed("s"), &"é".repeat(80)).chars().count(), 64);
+    assert_eq!(exposed(Naming::Prefixed("s__"), &"é".repeat(80)).chars().count(), 64);
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn the_earlier_server_keeps_a_name_and_the_loser_is_reported() {
     let servers = [
         ServerTools { server: "a", naming: Naming::Prefixed(""), tools: vec!["x", "durable_result", "y"] },
         ServerTools { server: "b", naming: Naming::Prefixed(""), tools: vec!["y", "z", "z"] },
-        ServerTools { server: "c", naming: Naming::Prefixed("c"), tools: vec!["y"] },
+        ServerTools { server: "c", naming: Naming::Prefixed("c__"), tools: vec!["y"] },
     ];
     let assignment = assign(&servers, &["durable_result"]);
     let names: Vec<&str> = assignment.tools.iter().map(|tool| &*tool.name).collect();
@@ -41,8 +41,8 @@ fn the_earlier_server_keeps_a_name_and_the_loser_is_reported() {
 #[test]
 fn a_prefix_can_make_a_collision_too() {
     let servers = [
-        ServerTools { server: "a", naming: Naming::Prefixed("a"), tools: vec!["b__c"] },
-        ServerTools { server: "a__b", naming: Naming::Prefixed("a__b"), tools: vec!["c"] },
+        ServerTools { server: "a", naming: Naming::Prefixed("a__"), tools: vec!["b__c"] },
+        ServerTools { server: "a__b", naming: Naming::Prefixed("a__b__"), tools: vec!["c"] },
     ];
     assert_eq!(assign(&servers, &[]).collisions.len(), 1);
 }

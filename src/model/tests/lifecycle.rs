@@ -329,6 +329,29 @@ fn a_reconcile_rule_orders_attempts_only_up_to_the_policys_number() {
 }
 
 #[test]
+fn an_answer_about_an_older_attempt_reconciles_nothing() {
+    let twice = "lease, die, retry, lease, die";
+    let log = "leased lost retried leased lost";
+    for stale in ["reconcile@old", "reconcile nothing@old"] {
+        check(MOST, &format!("{twice}, {stale}"), &format!("NotPermitted; unknown(process_died); {log}"));
+    }
+}
+
+#[test]
+fn a_failure_says_whether_an_attempt_may_have_had_its_effect() {
+    let ended = |commands: &str| {
+        let mut story = Story::new(policy("at_least_once max=1"));
+        for command in commands.split(", ") {
+            story.step(command);
+        }
+        (story.head.state, story.head.effect_possible)
+    };
+    assert_eq!(ended("lease, not started"), (State::Failed, false));
+    assert_eq!(ended("lease, lose"), (State::Failed, true));
+    assert_eq!(ended("lease, rpc error"), (State::Failed, true));
+}
+
+#[test]
 fn what_changes_nothing_is_noted_only_so_often() {
     let mut story = Story::new(policy(MOST));
     story.step("lease");

@@ -2,7 +2,13 @@
 //! against somebody's own database. Knows no driver: it sees the trait only, and time is what it says.
 
 mod commands;
+mod leasing;
+mod listings;
+mod payloads;
+mod repeats;
+mod retention;
 mod scene;
+mod storms;
 mod submissions;
 
 use async_trait::async_trait;
@@ -53,10 +59,67 @@ macro_rules! store_cases {
                 a_key_is_found_by_its_scope,
                 a_submission_repeated_by_its_operation_changes_nothing,
             ],
+            repeats: [
+                a_key_is_free_again_after_its_time,
+                a_key_lives_while_its_execution_runs_or_is_unknown,
+                an_ordered_retry_takes_over_the_key,
+                an_unkeyed_repeat_takes_the_call_nobody_waits_for,
+                an_undelivered_end_is_taken_within_the_window,
+                a_delivered_end_is_taken_by_nobody,
+                a_read_only_call_is_taken_after_its_end_only_with_a_handle,
+                coalescing_attaches_to_a_call_that_is_waited_for,
+                a_waited_call_is_told_when_asked,
+                twins_are_equal_in_everything_that_tells_callers_apart,
+                a_process_takes_back_only_its_own_waiting,
+                a_dead_process_waits_for_nobody,
+            ],
             commands: [
                 a_lease_and_its_result_are_recorded,
                 an_unknown_execution_answers_nothing,
                 a_command_repeated_by_its_operation_answers_as_applied,
+                a_repeated_command_is_known_after_a_reopening,
+                a_stale_token_changes_nothing_and_leaves_a_note,
+                notes_are_capped,
+                a_lost_attempt_is_unknown_and_a_late_result_completes_it,
+                an_error_that_ends_the_call_is_kept_with_its_payload,
+                an_error_that_is_retried_keeps_no_payload,
+                input_rounds_keep_or_give_back_the_lease,
+                cancelling_says_whether_the_call_may_have_run,
+                a_person_decides_about_an_unknown,
+            ],
+            leasing: [
+                heartbeats_extend_many_leases_and_make_no_event,
+                candidates_come_oldest_first_from_the_upstreams_asked_for,
+                a_bound_execution_is_a_candidate_of_its_process_only,
+                what_is_due_is_found_and_the_next_time_is_told,
+                a_lease_ends_the_time_in_the_queue,
+                a_dead_process_is_found_settled_and_forgotten,
+                another_process_sees_what_one_wrote,
+                a_change_by_another_process_wakes_who_waits_for_it,
+            ],
+            payloads: [
+                payloads_keep_every_byte,
+                a_large_payload_comes_back_in_one_piece,
+            ],
+            retention: [
+                payloads_go_before_the_history,
+                a_living_execution_and_an_unknown_one_are_kept,
+                an_execution_is_kept_while_its_key_lives,
+                a_key_taken_over_outlives_its_first_execution,
+            ],
+            listings: [
+                pages_are_newest_first_and_meet_without_gaps,
+                filters_hold_all_at_once,
+                totals_count_every_state,
+                tokens_are_added_listed_and_revoked_once,
+                the_last_picture_of_an_upstream_is_kept,
+                everything_is_there_after_a_reopening,
+            ],
+            storms: [
+                sixty_four_calls_with_one_key_are_one_execution,
+                many_workers_get_one_lease_and_one_result,
+                random_commands_of_two_processes_leave_every_row_the_fold_of_its_events,
+                a_batch_decides_on_what_it_wrote_itself,
             ],
         }
     };

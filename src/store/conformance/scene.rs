@@ -139,7 +139,7 @@ impl Scene {
     }
 
     /// One more process on the same database.
-    pub(super) async fn another(&mut self, ground: &dyn Ground) -> Result<Scene, Failure> {
+    pub(crate) async fn another(&mut self, ground: &dyn Ground) -> Result<Scene, Failure> {
         let mut random = Random::new(self.random.next());
         let process = ProcessId::new(self.now_ms, &random.entropy());
         let store = ground.open().await?;
@@ -151,20 +151,20 @@ impl Scene {
         &mut self.random
     }
 
-    pub(super) fn operation(&mut self) -> OperationId {
+    pub(crate) fn operation(&mut self) -> OperationId {
         OperationId::new(self.now_ms, &self.random.entropy())
     }
 
-    pub(super) fn execution_id(&mut self) -> ExecutionId {
+    pub(crate) fn execution_id(&mut self) -> ExecutionId {
         ExecutionId::new(self.now_ms, &self.random.entropy())
     }
 
-    pub(super) fn process_id(&mut self) -> ProcessId {
+    pub(crate) fn process_id(&mut self) -> ProcessId {
         ProcessId::new(self.now_ms, &self.random.entropy())
     }
 
     /// A call of the tool `echo`, `at_most_once`, unkeyed, whose caller waits; nothing takes it at once.
-    pub(super) fn call(&mut self, arguments: &str) -> Submit {
+    pub(crate) fn call(&mut self, arguments: &str) -> Submit {
         let id = self.execution_id();
         let ident = Identification {
             id,
@@ -194,49 +194,49 @@ impl Scene {
     }
 
     /// The same with a key.
-    pub(super) fn keyed(&mut self, key: &str, arguments: &str) -> Submit {
+    pub(crate) fn keyed(&mut self, key: &str, arguments: &str) -> Submit {
         let mut submit = self.call(arguments);
         submit.submission.ident.key = Some(key.into());
         submit
     }
 
     /// A call that may run several times.
-    pub(super) fn repeatable(&mut self, arguments: &str) -> Submit {
+    pub(crate) fn repeatable(&mut self, arguments: &str) -> Submit {
         let mut submit = self.call(arguments);
         submit.submission.ident.policy.delivery = Delivery::AtLeastOnce;
         submit
     }
 
-    pub(super) fn lease_request(&self) -> LeaseRequest {
+    pub(crate) fn lease_request(&self) -> LeaseRequest {
         LeaseRequest { worker: "w1".into(), process: self.process, ttl_ms: 30_000, takes_over: None }
     }
 
     /// Submits; the call must be new.
-    pub(super) async fn new_execution(&self, submit: Submit) -> Result<Head, Failure> {
+    pub(crate) async fn new_execution(&self, submit: Submit) -> Result<Head, Failure> {
         match self.store.submit(submit).await? {
             SubmitOutcome::New(head) => Ok(*head),
             other => Err(Failure(format!("a submission that must be new became {other:?}"))),
         }
     }
 
-    pub(super) fn apply(&mut self, id: ExecutionId, command: Command) -> Apply {
+    pub(crate) fn apply(&mut self, id: ExecutionId, command: Command) -> Apply {
         let operation = self.operation();
         Apply { id, command, payload: None, operation, now_ms: self.now_ms, seen: None }
     }
 
     /// Runs a command; the execution must exist.
-    pub(super) async fn run(&mut self, id: ExecutionId, command: Command) -> Result<Applied, Failure> {
+    pub(crate) async fn run(&mut self, id: ExecutionId, command: Command) -> Result<Applied, Failure> {
         let apply = self.apply(id, command);
         self.run_apply(apply).await
     }
 
-    pub(super) async fn run_apply(&mut self, apply: Apply) -> Result<Applied, Failure> {
+    pub(crate) async fn run_apply(&mut self, apply: Apply) -> Result<Applied, Failure> {
         let id = apply.id;
         self.store.apply(apply).await?.ok_or_else(|| Failure(format!("execution {id} is missing")))
     }
 
     /// Leases; the lease must be granted.
-    pub(super) async fn lease(&mut self, id: ExecutionId) -> Result<Head, Failure> {
+    pub(crate) async fn lease(&mut self, id: ExecutionId) -> Result<Head, Failure> {
         let request = self.lease_request();
         let applied = self.run(id, Command::Lease(request)).await?;
         match applied.answer {
@@ -246,7 +246,7 @@ impl Scene {
     }
 
     /// Completes under `fencing_token` with `result`.
-    pub(super) async fn complete(
+    pub(crate) async fn complete(
         &mut self,
         id: ExecutionId,
         fencing_token: i64,
@@ -259,27 +259,27 @@ impl Scene {
     }
 
     /// Submits, leases and completes.
-    pub(super) async fn completed(&mut self, submit: Submit, result: &str) -> Result<Head, Failure> {
+    pub(crate) async fn completed(&mut self, submit: Submit, result: &str) -> Result<Head, Failure> {
         let id = self.new_execution(submit).await?.id();
         let token = self.lease(id).await?.fencing_token;
         Ok(self.complete(id, token, result).await?.head)
     }
 
-    pub(super) async fn head(&self, id: ExecutionId) -> Result<Head, Failure> {
+    pub(crate) async fn head(&self, id: ExecutionId) -> Result<Head, Failure> {
         let heads = self.store.heads(&[id]).await?;
         heads.into_iter().next().ok_or_else(|| Failure(format!("execution {id} is missing")))
     }
 
-    pub(super) async fn events(&self, id: ExecutionId) -> Result<Vec<EventRecord>, Failure> {
+    pub(crate) async fn events(&self, id: ExecutionId) -> Result<Vec<EventRecord>, Failure> {
         Ok(self.store.events(id, 0, 10_000).await?)
     }
 
-    pub(super) async fn event_names(&self, id: ExecutionId) -> Result<Vec<&'static str>, Failure> {
+    pub(crate) async fn event_names(&self, id: ExecutionId) -> Result<Vec<&'static str>, Failure> {
         Ok(self.events(id).await?.iter().map(|record| record.event.name()).collect())
     }
 
     /// Events are gapless from 1 and at most one is final; the row is their fold (guarantees G5, G6).
-    pub(super) async fn check_row(&self, id: ExecutionId) -> Verdict {
+    pub(crate) async fn check_row(&self, id: ExecutionId) -> Verdict {
         let head = self.head(id).await?;
         let records = self.events(id).await?;
         let mut fold = Head::new(head.ident.clone(), head.created_at_ms);

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const FRESH: Duration = Duration::from_millis(5);
-const PAUSE_FRESH: Duration = Duration::from_micros(300);
+const FRESH: Duration = Duration::from_millis(10);
+const PAUSE_FRESH: Duration = Duration::from_micros(500);
 const PAUSE: Duration = Duration::from_micros(100);
 
 thread_local! {

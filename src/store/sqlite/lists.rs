@@ -234,3 +234,7 @@ fn json_ids(ids: &[ProcessId]) -> String {
     let ids: Vec<String> = ids.iter().map(|id| format!("\"{id}\"")).collect();
     format!("[{}]", ids.join(","))
 }
+
+/// What the test of query plans reads.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[BY_KEY, READY, SCHEDULED, EXPIRED, OF_DEAD, PROMOTABLE, TIMED_OUT, NEXT];

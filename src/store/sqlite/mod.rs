@@ -3,6 +3,7 @@
 
 mod apply;
 mod busy;
+mod checkpoint;
 mod events;
 mod fault;
 mod heads;
@@ -14,6 +15,7 @@ mod open;
 mod payloads;
 mod policies;
 mod prune;
+mod queue;
 mod reader;
 mod registry;
 mod rows;
@@ -32,16 +34,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use crossbeam_channel::{Sender, TrySendError};
 use tokio::sync::oneshot;
 
 pub use self::settings::{SqliteSettings, Synchronous};
 
+use self::checkpoint::Checkpointer;
 use self::fault::Sql;
 use self::lists::Read;
 use self::liveness::Liveness;
 use self::marks::QueuedMark;
 use self::policies::Policies;
+use self::queue::Inlet;
 use self::reader::Readers;
 use self::tx::Tx;
 use self::watch::Watch;
@@ -57,7 +60,7 @@ use crate::model::id::{ExecutionId, ProcessId};
 
 /// A store in an SQLite file.
 pub struct SqliteStore {
-    queue: Sender<Job>,
+    queue: Inlet,
     points: Readers,
     lists: Readers,
     policies: Arc<Policies>,
@@ -90,12 +93,11 @@ impl SqliteStore {
             settings: Arc::clone(&settings),
             watch: Arc::clone(&watch),
         };
-        let writer = Writer::new(connections.writer, shared);
-        let (queue, jobs) = crossbeam_channel::bounded(settings.queue_max.max(1));
-        std::thread::Builder::new()
-            .name("sqlite-writer".into())
-            .spawn(move || writer.run(&jobs))
-            .map_err(|error| Error::Unavailable(format!("the writer's thread: {error}")))?;
+        let thread = |error: std::io::Error| Error::Unavailable(format!("a thread of the store: {error}"));
+        let checkpointer = Checkpointer::spawn(connections.checkpointer, settings.checkpoint_pages).map_err(thread)?;
+        let writer = Writer::new(connections.writer, checkpointer, shared);
+        let (queue, jobs) = queue::queue(settings.queue_max);
+        std::thread::Builder::new().name("sqlite-writer".into()).spawn(move || writer.run(&jobs)).map_err(thread)?;
         Ok(SqliteStore {
             queue,
             points: Readers::new(connections.point_readers),
@@ -110,10 +112,7 @@ impl SqliteStore {
     /// Queues a command and waits for its commit.
     async fn write<T: Send + 'static>(&self, run: impl FnMut(&mut Tx<'_>) -> Sql<T> + Send + 'static) -> Result<T> {
         let (task, answer) = Task::new(run);
-        self.queue.try_send(Job::Write(Box::new(task))).map_err(|error| match error {
-            TrySendError::Full(_) => Error::Overloaded(self.settings.queue_max),
-            TrySendError::Disconnected(_) => Error::Unavailable(CLOSED.into()),
-        })?;
+        self.queue.push(Job::Write(Box::new(task)))?;
         answer.await.map_err(|_| Error::Unavailable(CLOSED.into()))?
     }
 
@@ -139,8 +138,8 @@ impl Store for SqliteStore {
     }
 
     fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64) {
-        if self.queue.try_send(Job::Mark(QueuedMark { id, mark, now_ms })).is_err() {
-            tracing::warn!(execution = %id, "lost a delivery mark, since the queue of writes is full or closed");
+        if let Err(error) = self.queue.push(Job::Mark(QueuedMark { id, mark, now_ms })) {
+            tracing::warn!(execution = %id, %error, "lost a delivery mark");
         }
     }
 
@@ -207,7 +206,7 @@ impl Store for SqliteStore {
     async fn changed(&self, timeout_ms: u64) {
         let interval = Duration::from_millis(self.settings.poll_interval_ms);
         // A full queue needs no nudge: the writer looks with each batch.
-        let nudge = || drop(self.queue.try_send(Job::Look));
+        let nudge = || drop(self.queue.push(Job::Look));
         self.watch.wait(Duration::from_millis(timeout_ms), interval, nudge).await;
     }
 
@@ -249,9 +248,7 @@ impl Store for SqliteStore {
         })
         .await;
         let (done, closed) = oneshot::channel();
-        let queue = self.queue.clone();
-        let sent = tokio::task::spawn_blocking(move || queue.send(Job::Close(done))).await;
-        if matches!(sent, Ok(Ok(()))) {
+        if self.queue.push_urgent(Job::Close(done)).is_ok() {
             // An error means that the writer is gone, which is what was asked for.
             let _ = closed.await;
         }

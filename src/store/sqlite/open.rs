@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags};
 
 use super::busy;
+use super::checkpoint;
 use super::fault::Fault;
 use super::migrate::{self, with_suffix};
 use super::settings::SqliteSettings;
@@ -18,6 +19,7 @@ use crate::store::{Error, Result};
 /// The connections of a store.
 pub(super) struct Connections {
     pub(super) writer: Connection,
+    pub(super) checkpointer: Connection,
     pub(super) point_readers: Vec<Connection>,
     pub(super) list_readers: Vec<Connection>,
 }
@@ -38,12 +40,15 @@ pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Connections
     } else {
         migrate::check(&writer, path, &migrate::migrations()).map_err(named)?;
     }
+    let checkpointer = connect(path, CHECKPOINTER_CACHE_KIB).map_err(named)?;
+    let synchronous = settings.synchronous.pragma();
+    checkpointer.pragma_update(None, "synchronous", synchronous).map_err(|error| named(Fault::from(error).error))?;
     let readers = |count: usize| -> Result<Vec<Connection>> {
         (0..count.max(1)).map(|_| reader(path, settings).map_err(named)).collect()
     };
     let point_readers = readers(settings.point_readers)?;
     let list_readers = readers(settings.list_readers)?;
-    Ok(Connections { writer, point_readers, list_readers })
+    Ok(Connections { writer, checkpointer, point_readers, list_readers })
 }
 
 /// Creates an empty file that only its owner may read, unless one is there.
@@ -96,13 +101,15 @@ fn connect(path: &Path, cache_kib: u32) -> Result<Connection> {
     open().map_err(|error| Fault::from(error).error)
 }
 
+/// It copies pages and keeps none.
+const CHECKPOINTER_CACHE_KIB: u32 = 64;
 const STATEMENTS_CACHED: usize = 128;
 
 fn prepare_writer(connection: &Connection, settings: &SqliteSettings) -> rusqlite::Result<()> {
     connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", settings.synchronous.pragma())?;
     connection.pragma_update(None, "journal_size_limit", settings.wal_bytes_kept as i64)?;
-    connection.pragma_update(None, "wal_autocheckpoint", settings.checkpoint_pages)?;
+    checkpoint::watch(connection);
     if let Some(pages) = settings.pages_max {
         connection.pragma_update(None, "max_page_count", pages)?;
     }
@@ -146,7 +153,7 @@ fn name_file(path: &Path, error: Error) -> Error {
     }
 }
 
-fn in_the_way(path: &Path, error: &io::Error) -> Error {
+pub(super) fn in_the_way(path: &Path, error: &io::Error) -> Error {
     let text = match error.kind() {
         io::ErrorKind::PermissionDenied => format!("{}: permission denied", path.display()),
         _ => format!("{}: {error}", path.display()),

@@ -52,7 +52,7 @@ pub(super) fn read(connection: &Connection, id: ExecutionId, kind: PayloadKind) 
 }
 
 /// Cuts between characters; an empty text is one empty piece.
-fn pieces(text: &str, chunk_bytes: usize) -> impl Iterator<Item = &str> {
+pub(super) fn pieces(text: &str, chunk_bytes: usize) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
         let text = rest?;

@@ -80,3 +80,8 @@ fn ids(connection: &Connection, sql: &str, (until, now_ms, limit): (i64, i64, us
         statement.query_map(params![until, now_ms, limit as i64], |row| Ok(row.get::<_, Id<ExecutionId>>(0)?.0))?;
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
+
+/// What the test of query plans reads.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] =
+    &[WITH_PAYLOADS, BARE_UNHELD, KEPT_UNHELD, MARK_BARE, DELETE_PAYLOADS, DELETE_KEY, DELETE_EXECUTION, DELETE_EVENTS];

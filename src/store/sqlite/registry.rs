@@ -19,12 +19,34 @@ pub(super) fn put_process(tx: &Tx<'_>, process: ProcessId, now_ms: i64) -> Sql<(
 const FORGET_WAITING: &str = "UPDATE executions INDEXED BY executions_twin SET waiter = NULL, version = version + 1 \
     WHERE key IS NULL AND delivered_at_ms IS NULL AND waiter = ?1";
 
+/// What ended keeps the name of its process.
+macro_rules! unbind {
+    ($state:literal, $index:literal) => {
+        concat!(
+            "UPDATE executions INDEXED BY ",
+            $index,
+            " SET bound_to = NULL, version = version + 1 WHERE state = '",
+            $state,
+            "' AND bound_to = ?1"
+        )
+    };
+}
+
+const UNBIND_READY: &str = unbind!("ready", "executions_queue");
+const UNBIND_SCHEDULED: &str = unbind!("scheduled", "executions_queue");
+const UNBIND_WAITING: &str = unbind!("waiting", "executions_rare");
+const UNBIND_UNKNOWN: &str = unbind!("unknown", "executions_rare");
+
 const DELETE_PROCESS: &str = "DELETE FROM processes WHERE id = ?1";
 
-/// Forgets a dead process.
+/// Forgets a dead process: it waits for nobody, and what only it could run may run anywhere.
 pub(super) fn bury_process(tx: &mut Tx<'_>, process: ProcessId) -> Sql<()> {
     let process = IdText::process(process);
-    if tx.connection.prepare_cached(FORGET_WAITING)?.execute([&process])? > 0 {
+    let mut changed = 0;
+    for sql in [FORGET_WAITING, UNBIND_READY, UNBIND_SCHEDULED, UNBIND_WAITING, UNBIND_UNKNOWN] {
+        changed += tx.connection.prepare_cached(sql)?.execute([&process])?;
+    }
+    if changed > 0 {
         tx.heads.forget_all();
     }
     tx.connection.prepare_cached(DELETE_PROCESS)?.execute([&process])?;

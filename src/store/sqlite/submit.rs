@@ -251,3 +251,8 @@ impl TwinQuery<'_> {
         Ok(heads)
     }
 }
+
+/// What the test of query plans reads.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] =
+    &[HOLDER, TAKE_OVER_KEY, TWIN_EXISTS, TWINS_UNWAITED, TWINS_OF_OTHERS, TWINS_OWN];

@@ -1,13 +1,22 @@
-//! The conformance suite on SQLite, and what is true of this driver only.
+//! The conformance suite on SQLite, and what is true of this driver only, by theme.
 
-use std::path::{Path, PathBuf};
+mod append_only;
+mod checkpoints;
+mod faults;
+mod opening;
+mod parts;
+mod plans;
+mod sharing;
+
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::{SqliteSettings, SqliteStore};
-use crate::store::conformance::{Ground, cases};
+use crate::store::conformance::{Ground, Scene, cases};
 use crate::store::{Result, Store};
 
 /// A file in a folder that goes with the test.
@@ -18,18 +27,37 @@ struct TempFile {
 
 impl TempFile {
     fn new() -> TempFile {
-        TempFile { folder: tempfile::tempdir().unwrap(), settings: SqliteSettings::for_tests() }
+        TempFile::with(|_| {})
+    }
+
+    fn with(change: impl FnOnce(&mut SqliteSettings)) -> TempFile {
+        let mut settings = SqliteSettings::for_tests();
+        change(&mut settings);
+        TempFile { folder: tempfile::tempdir().unwrap(), settings }
     }
 
     fn path(&self) -> PathBuf {
         self.folder.path().join("store.db")
+    }
+
+    async fn store(&self) -> Result<SqliteStore> {
+        SqliteStore::open(&self.path(), &self.settings).await
+    }
+
+    async fn scene(&self) -> Scene {
+        Scene::open(self, "sqlite").await.unwrap()
+    }
+
+    /// A connection of another program.
+    fn raw(&self) -> Connection {
+        Connection::open(self.path()).unwrap()
     }
 }
 
 #[async_trait]
 impl Ground for TempFile {
     async fn open(&self) -> Result<Arc<dyn Store>> {
-        Ok(Arc::new(SqliteStore::open(Path::new(&self.path()), &self.settings).await?))
+        Ok(Arc::new(self.store().await?))
     }
 }
 
@@ -42,12 +70,14 @@ async fn conforms(name: &str) {
 
 macro_rules! stamp_cases {
     ($($theme:ident: [$($case:ident,)*],)*) => {
-        $(mod $theme {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $case() {
-                super::conforms(stringify!($case)).await;
+        mod conformance {
+            $(mod $theme {
+                $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    super::super::conforms(stringify!($case)).await;
+                })*
             })*
-        })*
+        }
     };
 }
 

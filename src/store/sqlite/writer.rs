@@ -4,20 +4,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::busy;
+use super::checkpoint::Checkpointer;
 use super::fault::{Sql, repeat};
 use super::heads::Heads;
 use super::liveness::Liveness;
 use super::marks::{self, QueuedMark};
 use super::policies::{Policies, StoredPolicies};
+use super::queue::{Empty, Outlet};
 use super::settings::SqliteSettings;
 use super::tx::Tx;
 use super::watch::Watch;
-use crate::store::{Error, Result};
+use crate::store::{Error, Result, crash};
 
 /// What the writer's queue holds.
 pub(super) enum Job {
@@ -81,6 +82,7 @@ pub(super) struct Shared {
 /// The writer's state.
 pub(super) struct Writer {
     connection: Connection,
+    checkpointer: Checkpointer,
     shared: Shared,
     heads: Heads,
     stored_policies: StoredPolicies,
@@ -111,9 +113,10 @@ enum Gathered {
 }
 
 impl Writer {
-    pub(super) fn new(connection: Connection, shared: Shared) -> Writer {
+    pub(super) fn new(connection: Connection, checkpointer: Checkpointer, shared: Shared) -> Writer {
         Writer {
             connection,
+            checkpointer,
             heads: Heads::new(shared.settings.heads_cached),
             shared,
             stored_policies: StoredPolicies::default(),
@@ -124,14 +127,17 @@ impl Writer {
     }
 
     /// Works until the store is closed or dropped.
-    pub(super) fn run(mut self, queue: &Receiver<Job>) {
+    pub(super) fn run(mut self, queue: &Outlet) {
         busy::set_limit(Duration::from_millis(self.shared.settings.busy_timeout_ms));
         loop {
             let gathered = self.gather(queue);
             let closing = matches!(gathered, Gathered::Closing(_));
             if self.batch.commands > 0 || self.marks_are_due(closing) {
+                let started = Instant::now();
                 self.write();
-                self.let_others_in(queue);
+                let held = started.elapsed();
+                self.checkpointer.tend(&self.connection);
+                self.let_others_in(queue, held);
             } else if self.shared.watch.is_watched() {
                 self.look();
             }
@@ -142,27 +148,21 @@ impl Writer {
     }
 
     /// Waits for the first job, then takes what else has queued up.
-    fn gather(&mut self, queue: &Receiver<Job>) -> Gathered {
-        let mut next = match self.patience() {
-            Some(patience) => queue.recv_timeout(patience),
-            None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
-        };
+    fn gather(&mut self, queue: &Outlet) -> Gathered {
+        let mut next = queue.wait(self.patience());
         loop {
             match next {
                 Ok(Job::Write(command)) => self.batch.push_command(command),
                 Ok(Job::Mark(mark)) => self.batch.push_mark(mark),
                 Ok(Job::Look) => {}
                 Ok(Job::Close(done)) => return Gathered::Closing(Some(done)),
-                Err(RecvTimeoutError::Timeout) => return Gathered::All,
-                Err(RecvTimeoutError::Disconnected) => return Gathered::Closing(None),
+                Err(Empty::Now) => return Gathered::All,
+                Err(Empty::ForEver) => return Gathered::Closing(None),
             }
             if self.batch.commands >= self.shared.settings.batch_max {
                 return Gathered::All;
             }
-            next = queue.try_recv().map_err(|error| match error {
-                TryRecvError::Empty => RecvTimeoutError::Timeout,
-                TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
-            });
+            next = queue.next();
         }
     }
 
@@ -203,7 +203,9 @@ impl Writer {
     /// Runs everything in one transaction; on an error nothing of it is stored.
     fn transaction(&mut self, items: &mut [Item], guard: Guard) -> Sql<Vec<Result<()>>> {
         let done = self.begin().and_then(|()| self.run_all(items, guard)).and_then(|fates| {
+            crash::point("before_commit");
             self.connection.prepare_cached("COMMIT")?.execute([])?;
+            crash::point("after_commit");
             Ok(fates)
         });
         if done.is_err() {
@@ -217,7 +219,12 @@ impl Writer {
     }
 
     fn begin(&mut self) -> Sql<()> {
+        let since = Instant::now();
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let waited = since.elapsed();
+        if waited > LONG_WAIT {
+            tracing::warn!(waited_ms = waited.as_millis() as u64, "a write waited for another process");
+        }
         self.notice_others()
     }
 
@@ -291,21 +298,23 @@ impl Writer {
     }
 
     /// A writer that has always more to write would starve those who poll for the lock.
-    fn let_others_in(&self, queue: &Receiver<Job>) {
+    fn let_others_in(&self, queue: &Outlet, held: Duration) {
         let others_write = self.others_seen.is_some_and(|seen| seen.elapsed() < OTHERS_REMEMBERED);
         if others_write && !queue.is_empty() {
-            std::thread::sleep(PAUSE_FOR_OTHERS);
+            // A busy machine wakes them late: the longer a commit takes, the longer they need.
+            std::thread::sleep((held / 2).clamp(PAUSE_FOR_OTHERS_MIN, PAUSE_FOR_OTHERS_MAX));
         }
     }
 
-    fn close(self, queue: &Receiver<Job>, done: Option<oneshot::Sender<()>>) {
-        for job in queue.try_iter() {
+    fn close(self, queue: &Outlet, done: Option<oneshot::Sender<()>>) {
+        while let Ok(job) = queue.next() {
             match job {
                 Job::Write(command) => command.answer(Err(Error::Unavailable(CLOSED.into()))),
                 Job::Close(done) => drop(done.send(())),
                 Job::Mark(_) | Job::Look => {}
             }
         }
+        drop(self.checkpointer);
         // What is in the log is as safe as what is in the database: a checkpoint that fails loses nothing.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         drop(self.connection);
@@ -321,7 +330,11 @@ pub(super) const CLOSED: &str = "the store is closed";
 /// How long after another process's write this one still makes room for it.
 const OTHERS_REMEMBERED: Duration = Duration::from_secs(1);
 /// Longer than the longest pause between two tries of a process that waits (`busy.rs`).
-const PAUSE_FOR_OTHERS: Duration = Duration::from_micros(500);
+const PAUSE_FOR_OTHERS_MIN: Duration = Duration::from_micros(700);
+const PAUSE_FOR_OTHERS_MAX: Duration = Duration::from_millis(5);
+
+/// A wait for other processes that an operator should know of.
+const LONG_WAIT: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 enum Guard {

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::process::{End, Output};
 use super::{CommandTool, guard};
+use crate::model::json::{one_line, quoted, with_member};
 use crate::worker::executor::Outcome;
-use crate::worker::splice::{one_line, quoted, with_member};
 
 /// Signals end a process with 128 + n, as shells and the guard have it.
 const BY_SIGNAL: std::ops::RangeInclusive<i32> = 129..=159;
@@ -68,7 +68,7 @@ fn signal(status: ExitStatus) -> Option<i32> {
 /// A file that looks executable may still be none (its interpreter is missing, its format foreign). The guard says so
 /// with two exit codes that are free to the command, and in words that are not.
 fn guard_refused(tool: &CommandTool, output: &Output) -> bool {
-    !tool.guard.is_empty() && output.stdout.is_empty() && output.stderr.starts_with(REFUSAL.as_bytes())
+    !tool.guard.is_empty() && output.stderr.starts_with(REFUSAL.as_bytes())
 }
 
 fn success(tool: &CommandTool, stdout: &str) -> String {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use crate::worker::splice::one_line;
+use crate::model::json::one_line;
 
 /// How a command is described to clients; schemas are the operator's JSON texts.
 #[derive(Clone, Debug, Default)]

@@ -17,8 +17,8 @@ use async_trait::async_trait;
 pub use definition::{Definition, DefinitionError};
 
 use super::executor::{Executor, Job, Outcome, Report};
-use super::splice;
-use super::upstream::{Secret, guard};
+use super::upstream::{Secret, StdioSettings, guard};
+use crate::model::json;
 use process::{Output, Program, Unstartable};
 
 /// A command as a tool. Everything that depends on where the configuration is has been resolved.
@@ -65,15 +65,16 @@ impl Default for Limits {
 impl CommandTool {
     /// A command under the guard of this program, with the default limits.
     pub fn new(program: impl Into<OsString>, args: Vec<OsString>) -> Self {
-        let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("durable-mcp"));
+        // One guard for all that we start.
+        let StdioSettings { program, args, guard, .. } = StdioSettings::new(program, args);
         Self {
-            program: program.into(),
+            program,
             args,
             env: BTreeMap::new(),
             cwd: None,
             has_output_schema: false,
             key_argument: None,
-            guard: vec![own.into(), guard::SUBCOMMAND.into()],
+            guard,
             limits: Limits::default(),
         }
     }
@@ -96,8 +97,8 @@ impl CommandTool {
     fn input(&self, job: &Job) -> String {
         match &self.key_argument {
             Some(name) => {
-                let key = splice::quoted(&job.effect_key.to_string());
-                splice::with_member(&job.arguments, name, &key).into_owned()
+                let key = json::quoted(&job.effect_key.to_string());
+                json::with_member(&job.arguments, name, &key).into_owned()
             }
             None => job.arguments.to_string(),
         }

@@ -137,7 +137,13 @@ impl Program<'_> {
                 fcntl_setfd(&reader, FdFlags::empty())?;
                 let mut command = Command::new(guard);
                 let grace_ms = tool.limits.kill_grace.as_millis().to_string();
-                command.args(args).arg(reader.as_raw_fd().to_string()).arg(grace_ms).arg("--").arg(program);
+                command
+                    .arg0("durable-mcp")
+                    .args(args)
+                    .arg(reader.as_raw_fd().to_string())
+                    .arg(grace_ms)
+                    .arg("--")
+                    .arg(program);
                 (command, Some((reader, writer)))
             }
             None => (Command::new(program), None),

@@ -331,6 +331,52 @@ async fn a_call_cancelled_before_its_start_never_started() {
     assert_eq!(failure.kind, FailureKind::NotStarted);
 }
 
+/// The same under a guard: this test binary, run again. Its harness adds words of its own to stdout.
+fn guarded(mut tool: CommandTool) -> CommandTool {
+    let own = std::env::current_exe().unwrap();
+    tool.guard = vec![own.into()];
+    let arguments = ["--exact", "worker::upstream::tests::guard::acts_as_guard", "--nocapture", "--"];
+    tool.guard.extend(arguments.map(OsString::from));
+    tool.env.insert("DURABLE_MCP_TEST_GUARD".into(), Secret::new("1"));
+    tool
+}
+
+#[tokio::test]
+async fn a_guarded_command_answers_as_an_unguarded_one() {
+    let got = result(&guarded(sh("cat; exit 3")), r#"{"a":1.0}"#).await;
+    assert!(text(&got).starts_with("The command failed with exit code 3."), "{got}");
+    assert!(text(&got).contains(r#"{"a":1.0}"#), "{got}");
+    assert_eq!(failure(&guarded(sh("kill -9 $$"))).await, (FailureKind::Lost, "command_killed".into()));
+}
+
+#[tokio::test]
+async fn a_guarded_script_whose_interpreter_is_missing_never_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script");
+    std::fs::write(&script, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let tool = guarded(CommandTool::new(script, Vec::new()));
+    assert_eq!(failure(&tool).await, (FailureKind::NotStarted, "command_not_startable".into()));
+    let got = result(&guarded(sh("exit 127")), "{}").await;
+    assert_eq!(got["isError"], json!(true));
+}
+
+#[tokio::test]
+async fn a_cancel_ends_a_guarded_process_tree() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tool, fifo) = stubborn(&folder).await;
+    let tool = guarded(tool);
+    let job = job("{}");
+    let cancel = job.cancel.clone();
+    let (outcome, ()) = tokio::join!(run(&tool, job), async {
+        let alive = ready(fifo).await;
+        cancel.cancel();
+        all_gone(alive).await;
+    });
+    let Outcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((failure.kind, failure.error.code.as_str()), (FailureKind::Lost, "command_stopped"));
+}
+
 #[test]
 fn a_description_becomes_a_tool_object_with_its_schemas_byte_for_byte() {
     let definition = Definition {

@@ -17,8 +17,8 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use super::executor::{Executor, Job, Outcome, Report};
-use super::splice::quoted;
 use crate::engine::waiters::Progress;
+use crate::model::json::quoted;
 
 /// The upstream's name of the demo tools.
 pub const UPSTREAM: &str = "demo";

@@ -18,11 +18,11 @@ use tokio::sync::broadcast::error::RecvError;
 pub use rule::{LostCall, Question, Rule, RuleError, Verdict};
 
 use super::executor::{Executor, Job, Outcome};
-use super::splice::quoted;
 use crate::engine::{Engine, Result};
 use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
-use crate::store::{ListQuery, Payload, PayloadKind};
+use crate::model::json::quoted;
+use crate::store::{LeaseRef, ListQuery, Payload, PayloadKind};
 
 /// Executions remembered as looked at.
 const SEEN_MAX: usize = 10_000;
@@ -286,7 +286,8 @@ impl Reconciler {
             return true;
         }
         let took_effect = found.is_some();
-        match self.engine.reconcile(id, found).await {
+        let lost = LeaseRef { id, fencing_token: head.fencing_token };
+        match self.engine.reconcile(lost, found).await {
             Ok(_) => {
                 tracing::info!(execution = %id, took_effect, "an unknown execution was reconciled");
                 true

@@ -7,8 +7,8 @@ use thiserror::Error;
 
 use crate::model::arguments::canonical;
 use crate::model::id::ExecutionId;
+use crate::model::json::{members, quoted};
 use crate::worker::rules::Reconcile;
-use crate::worker::splice::{members, quoted};
 
 /// Why a rule cannot be used, or not for this call.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// A call to one tool of an upstream.
@@ -95,6 +95,9 @@ pub(super) type ProgressSink = mpsc::Sender<Progress>;
 /// How many progress notifications may wait for a slow receiver.
 pub(super) const PROGRESS_QUEUE: usize = 64;
 
+/// How long an answer that is on its way is still taken after a cancellation: it is evidence of what happened.
+const LAST_WORD: Duration = Duration::from_millis(50);
+
 /// How a watched exchange ended.
 pub(super) enum Watched {
     Answered(Result<Answer, CallError>),
@@ -137,7 +140,13 @@ pub(super) async fn watch(
                 }
                 return Watched::Answered(answer);
             }
-            () = bounds.cancel.cancelled() => return Watched::Cancelled,
+            () = bounds.cancel.cancelled() => {
+                // After a stop of the whole process the answer may stand in the pipe already.
+                return match timeout(LAST_WORD, exchange).await {
+                    Ok(answer @ Ok(_)) => Watched::Answered(answer),
+                    Ok(Err(_)) | Err(_) => Watched::Cancelled,
+                };
+            }
             () = until(bounds.deadline) => return Watched::TimedOut(TimeoutKind::Attempt),
             () = until(idle_until) => return Watched::TimedOut(TimeoutKind::Idle),
         }

@@ -7,14 +7,15 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::message::{self, Meta};
-use super::snapshot::{Revision, ServerFacts, Tool};
+use super::snapshot::{ServerFacts, Tool};
+use crate::model::revision::Revision;
 
 /// Builds the `params` of `initialize`; we declare no capabilities, so that a server asks nothing back.
 pub(super) fn initialize_params() -> String {
-    let version = message::quote(Revision::NEWEST_LEGACY.as_str());
+    let version = message::quote(Revision::LATEST_LEGACY.name());
     let client = message::client_info();
     let members = [("protocolVersion", version.as_str()), ("capabilities", "{}"), ("clientInfo", client.as_str())];
-    message::params(Revision::NEWEST_LEGACY, &members, Meta::default())
+    message::params(Revision::LATEST_LEGACY, &members, Meta::default())
 }
 
 /// Builds the `params` of `server/discover`.
@@ -39,7 +40,7 @@ pub(super) fn read_initialize(result: &RawValue) -> Result<ServerFacts, String> 
         instructions: Option<String>,
     }
     let wire: Wire = serde_json::from_str(result.get()).map_err(|_| "its answer to initialize cannot be read")?;
-    match Revision::parse(&wire.version) {
+    match Revision::find(&wire.version) {
         Some(revision) if !revision.is_modern() => Ok(ServerFacts {
             revision,
             server_info: wire.server_info.map(ToOwned::to_owned),
@@ -69,7 +70,7 @@ pub(super) fn read_discover(result: &RawValue) -> Option<ServerFacts> {
         server_info: Option<&'a RawValue>,
     }
     let wire: Wire = serde_json::from_str(result.get()).ok()?;
-    wire.versions.iter().any(|version| version == Revision::MODERN.as_str()).then(|| ServerFacts {
+    wire.versions.iter().any(|version| version == Revision::MODERN.name()).then(|| ServerFacts {
         revision: Revision::MODERN,
         server_info: wire.meta.and_then(|meta| meta.server_info).map(ToOwned::to_owned),
         capabilities: wire.capabilities.map(ToOwned::to_owned),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::call::{Answer, Call, Progress};
-use super::snapshot::Revision;
+use crate::model::revision::Revision;
 
 /// Our own code for a result that is larger than the limit: the tool ran.
 pub(super) const RESULT_TOO_LARGE: i64 = -31413;
@@ -191,7 +191,7 @@ pub(super) fn params(revision: Revision, members: &[(&str, &str)], meta: Meta<'_
         push_member(&mut inner, "progressToken", &token.to_string());
     }
     if revision.is_modern() {
-        push_member(&mut inner, SENDER_META[1], &quote(revision.as_str()));
+        push_member(&mut inner, SENDER_META[1], &quote(revision.name()));
         push_member(&mut inner, SENDER_META[2], &client_info());
         push_member(&mut inner, SENDER_META[3], meta.client_capabilities.map_or("{}", RawValue::get));
     }

@@ -24,7 +24,7 @@ pub use self::settings::{
     EraChoice, HttpSettings, INHERITED_VARIABLES, LegLimits, RestartSettings, Secret, StdioSettings, Transport,
     UpstreamSettings,
 };
-pub use self::snapshot::{Revision, ServerFacts, Snapshot, Status, Tool};
+pub use self::snapshot::{ServerFacts, Snapshot, Status, Tool};
 
 use std::sync::Arc;
 

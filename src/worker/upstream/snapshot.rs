@@ -4,43 +4,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-/// A protocol revision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Revision {
-    V2024_11_05,
-    V2025_03_26,
-    V2025_06_18,
-    V2025_11_25,
-    V2026_07_28,
-}
-
-impl Revision {
-    /// The newest revision that opens with `initialize`; it is the one we offer.
-    pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
-    /// The revision without sessions.
-    pub const MODERN: Self = Self::V2026_07_28;
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::V2024_11_05 => "2024-11-05",
-            Self::V2025_03_26 => "2025-03-26",
-            Self::V2025_06_18 => "2025-06-18",
-            Self::V2025_11_25 => "2025-11-25",
-            Self::V2026_07_28 => "2026-07-28",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28]
-            .into_iter()
-            .find(|revision| revision.as_str() == text)
-    }
-
-    /// Whether the revision has per-request `_meta` instead of `initialize`.
-    pub fn is_modern(self) -> bool {
-        self == Self::MODERN
-    }
-}
+use crate::model::revision::Revision;
 
 /// What the handshake told about the server.
 #[derive(Clone, Debug)]

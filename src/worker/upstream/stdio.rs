@@ -14,7 +14,8 @@ use super::leg::{LegContext, StartError};
 use super::message;
 use super::peer::{Exchange, Peer, PeerSettings};
 use super::settings::{EraChoice, LegLimits, StdioSettings};
-use super::snapshot::{Revision, ServerFacts};
+use super::snapshot::ServerFacts;
+use crate::model::revision::Revision;
 
 /// An open leg over stdio.
 pub(super) struct StdioLeg {
@@ -153,7 +154,7 @@ async fn initialize(peer: &Peer) -> Result<ServerFacts, Refusal> {
 async fn discover(peer: &Peer) -> Result<ServerFacts, String> {
     match ask(peer, "server/discover", handshake::discover_params()).await? {
         Answer::Result(result) => handshake::read_discover(&result)
-            .ok_or_else(|| format!("it does not speak protocol revision {}", Revision::MODERN.as_str())),
+            .ok_or_else(|| format!("it does not speak protocol revision {}", Revision::MODERN.name())),
         Answer::Error(error) => Err(handshake::refused("server/discover", &error)),
     }
 }

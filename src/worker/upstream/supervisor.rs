@@ -47,7 +47,7 @@ impl Supervisor {
             };
             let reason = match opened {
                 Ok(leg) => {
-                    info!(upstream = name, revision = leg.facts().revision.as_str(), "the server is up");
+                    info!(upstream = name, revision = leg.facts().revision.name(), "the server is up");
                     let since = Instant::now();
                     let end = self.stay(&leg, &mut noticed).await;
                     self.leg.send_replace(None);

@@ -1,5 +1,6 @@
 //! Tests of the legs: the stdio engine against streams in memory, real children of `/bin/sh`, HTTP servers in this
-//! process. No test sleeps to wait for something; time-outs are bounds that a sound leg never reaches.
+//! process. No test sleeps to wait for something, except for the end of
+//! processes that are not its children; time-outs are bounds that a sound leg never reaches.
 
 mod child;
 mod conversation;

@@ -26,16 +26,23 @@ impl Driver {
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{:?}: {error}", command.as_std()));
         let stdin = child.stdin.take().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap());
-        let mut first = String::new();
-        let read = timeout(DEADLINE, lines.read_line(&mut first)).await;
-        read.unwrap_or_else(|_| panic!("{kind:?} does not get ready")).unwrap();
-        let ready: Value = serde_json::from_str(&first).unwrap_or_else(|_| panic!("{kind:?} is not ready: {first:?}"));
+        let heard = Arc::<Heard>::default();
+        let ready = loop {
+            let mut line = String::new();
+            let read = timeout(DEADLINE, lines.read_line(&mut line)).await;
+            read.unwrap_or_else(|_| panic!("{kind:?} does not get ready")).unwrap();
+            let mut said: Value =
+                serde_json::from_str(&line).unwrap_or_else(|_| panic!("{kind:?} is not ready: {line:?}"));
+            match said["notification"].take() {
+                Value::Null => break said,
+                notification => heard.push(notification),
+            }
+        };
         if ready["ready"] != true {
             return Err(failure(&ready["error"]));
         }
         let protocol = ready["protocol"].as_str().unwrap_or_default().to_owned();
         let waiting = Waiting::shared();
-        let heard = Arc::<Heard>::default();
         tokio::spawn(listen(lines, waiting.clone(), heard.clone()));
         Ok(Driver { child, stdin: AsyncMutex::new(stdin), waiting, heard, protocol })
     }

@@ -80,3 +80,12 @@ pub async fn eventually(what: &str, deadline: Duration, mut holds: impl FnMut() 
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
+
+/// As `eventually`, for a condition that has to be asked for.
+pub async fn eventually_async(what: &str, deadline: Duration, mut holds: impl AsyncFnMut() -> bool) {
+    let end = tokio::time::Instant::now() + deadline;
+    while !holds().await {
+        assert!(tokio::time::Instant::now() < end, "not within {deadline:?}: {what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -5,7 +5,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -15,7 +14,7 @@ use tokio::process::Command;
 use super::client::{Place, Target};
 use super::process::Process;
 use super::raw_http::Request;
-use super::{DEADLINE, program_binary, scratch, store_check};
+use super::{DEADLINE, eventually_async, program_binary, scratch, store_check};
 
 /// The name of the store of every `wrap` here.
 const WRAP_NAME: &str = "wrapped";
@@ -229,11 +228,7 @@ impl Program {
 
     /// Waits for `/readyz` to say 200.
     pub async fn ready(&self) {
-        let end = tokio::time::Instant::now() + DEADLINE;
-        while self.readyz().await != 200 {
-            assert!(tokio::time::Instant::now() < end, "not ready:\n{}", self.stderr());
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        eventually_async("/readyz says 200", DEADLINE, async || self.readyz().await == 200).await;
     }
 
     pub async fn kill_9(&mut self) {

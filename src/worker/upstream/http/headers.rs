@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::super::settings::Secret;
-use super::super::snapshot::Revision;
+use crate::model::revision::Revision;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -60,7 +60,7 @@ pub(super) fn for_stream(configured: &HeaderMap, labels: Labels<'_>) -> HeaderMa
     let mut map = configured.clone();
     map.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     if let Some(revision) = labels.revision {
-        map.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+        map.insert(PROTOCOL_VERSION, HeaderValue::from_static(revision.name()));
     }
     if let Some(session) = labels.session {
         map.insert(SESSION_ID, session.clone());

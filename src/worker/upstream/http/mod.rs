@@ -26,7 +26,8 @@ use super::leg::{LegContext, StartError};
 use super::message;
 use super::peer::Notice;
 use super::settings::{EraChoice, HttpSettings, LegLimits};
-use super::snapshot::{Revision, ServerFacts, Tool};
+use super::snapshot::{ServerFacts, Tool};
+use crate::model::revision::Revision;
 
 /// The last request of a leg is not waited for longer.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -112,7 +113,7 @@ impl HttpLeg {
     pub fn facts(&self) -> ServerFacts {
         let session = self.shared.session();
         session.facts.clone().unwrap_or(ServerFacts {
-            revision: session.revision.unwrap_or(Revision::NEWEST_LEGACY),
+            revision: session.revision.unwrap_or(Revision::LATEST_LEGACY),
             server_info: None,
             capabilities: None,
             instructions: None,
@@ -130,7 +131,7 @@ impl HttpLeg {
         match watched {
             Watched::Answered(answer) => {
                 flight.landed = true;
-                let revision = shared.session().revision.unwrap_or(Revision::NEWEST_LEGACY);
+                let revision = shared.session().revision.unwrap_or(Revision::LATEST_LEGACY);
                 answer.map(|answer| message::admit(answer, revision, shared.limits.max_result_bytes))
             }
             Watched::Cancelled => Err(CallError::Cancelled { dispatched: flight.abandon("the caller cancelled") }),
@@ -265,7 +266,7 @@ impl Shared {
         let mut session = self.session();
         let mut reopened = false;
         loop {
-            let revision = session.revision.unwrap_or(Revision::NEWEST_LEGACY);
+            let revision = session.revision.unwrap_or(Revision::LATEST_LEGACY);
             let params = message::call_params(revision, call, id);
             let headers = self.param_headers(call, revision);
             let outgoing = Outgoing {
@@ -302,7 +303,7 @@ impl Shared {
     ) -> Result<Answer, CallError> {
         let mut session = self.session();
         for _ in 0..2 {
-            let params = params(session.revision.unwrap_or(Revision::NEWEST_LEGACY));
+            let params = params(session.revision.unwrap_or(Revision::LATEST_LEGACY));
             match self.exchange(&session, self.own(method, params)).await {
                 Outcome::Answered { answer, .. } => return Ok(answer),
                 Outcome::Failed(error) => return Err(error),
@@ -377,7 +378,7 @@ impl Shared {
                 _ => {}
             }
             if self.era == EraChoice::Modern {
-                return Err(format!("it does not speak protocol revision {}", Revision::MODERN.as_str()));
+                return Err(format!("it does not speak protocol revision {}", Revision::MODERN.name()));
             }
         }
         self.initialize(generation).await

@@ -1,13 +1,13 @@
 //! Real children: shell scripts that speak just enough of the protocol.
 
+use crate::model::revision::Revision;
 use std::path::Path;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::super::{
-    CallError, LegLimits, RestartSettings, Revision, Secret, Status, StdioSettings, Transport, Upstream,
-    UpstreamSettings,
+    CallError, LegLimits, RestartSettings, Secret, Status, StdioSettings, Transport, Upstream, UpstreamSettings,
 };
 use super::{call, down, limits, lost, not_started, ready, result, run, soon, status, tool_names};
 
@@ -24,6 +24,7 @@ while read -r line; do
     *'"tools/list"'*) say '{"tools":[{"name":"echo"}],"nextCursor":"two"}' ;;
     *'"name":"die"'*) kill -9 $$ ;;
     *'"name":"hang"'*) ;;
+    *'"name":"close"'*) exec >/dev/null ;;
     *'"name":"change"'*) starts=changed; echo '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'; say '{}' ;;
     *'"name":"env"'*) say "{\"canary\":\"$CANARY\",\"cargo\":\"$CARGO_MANIFEST_DIR\",\"path\":\"${PATH:+set}\"}" ;;
     *'"tools/call"'*) echo "a stray line"; say '{"content":[]}' ;;

@@ -1,5 +1,6 @@
 //! The stdio engine against a server played by the test, over streams in memory.
 
+use crate::model::revision::Revision;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::super::call::Bounds;
 use super::super::peer::{Notice, Peer, PeerSettings};
 use super::super::stdio::Conversation;
-use super::super::{Answer, Call, CallError, EraChoice, LegLimits, Progress, Revision, TimeoutKind};
+use super::super::{Answer, Call, CallError, EraChoice, LegLimits, Progress, TimeoutKind};
 use super::{call, error_code, limits, lost, not_started, raw, result, soon};
 
 /// The server's ends of the streams.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
+use tokio::io::{AsyncBufReadExt, BufReader};
 
 use super::super::guard::guard_main;
 use super::super::{Secret, StdioSettings, Upstream};
@@ -53,12 +54,13 @@ async fn gone(pid: Pid) {
     .await;
 }
 
-/// A server with a descendant in its group and, where there is `setsid`, one that left the group and ignores SIGTERM.
+/// A server that outlives its stdin, with a descendant in its group and, where there is `setsid`, one that left the group and ignores SIGTERM.
 fn tree(dir: &Path) -> StdioSettings {
     let text = format!(
-        "echo $$ >\"$LEDGER.root\"; sleep 600 & echo $! >\"$LEDGER.same\"\n\
-         if command -v setsid >/dev/null; then setsid sh -c 'trap \"\" TERM; echo $$ >\"$LEDGER.left\"; while :; do sleep 600; done' & fi\n\
-         while [ ! -s \"$LEDGER.left\" ] && command -v setsid >/dev/null; do sleep 0.01; done\n{SERVER}"
+        "echo $$ >\"$LEDGER.root\"; sleep 600 >/dev/null & echo $! >\"$LEDGER.same\"\n\
+         if command -v setsid >/dev/null; then setsid sh -c 'trap \"\" TERM; echo $$ >\"$LEDGER.left\"; while :; do sleep 600; done' >/dev/null & fi\n\
+         while [ ! -s \"$LEDGER.left\" ] && command -v setsid >/dev/null; do sleep 0.01; done\n{SERVER}\n\
+         while :; do sleep 600; done"
     );
     let mut stdio = guarded(script(&text, &dir.join("ledger")));
     stdio.close_grace = Duration::from_millis(20);
@@ -131,6 +133,16 @@ async fn the_death_of_the_guard_takes_the_group_along() {
 }
 
 #[tokio::test]
+async fn the_guard_does_not_hold_the_servers_stdout_open() {
+    let dir = tempfile::tempdir().unwrap();
+    let upstream = Upstream::start(settings(tree(dir.path())));
+    ready(&upstream).await;
+    assert_eq!(lost(run(&upstream, call("close", "{}")).await), "the server closed its stdout");
+    result(run(&upstream, call("echo", "{}")).await);
+    soon(upstream.shutdown()).await;
+}
+
+#[tokio::test]
 async fn the_guard_says_that_a_command_is_missing() {
     let dir = tempfile::tempdir().unwrap();
     let mut stdio = guarded(script("", &dir.path().join("ledger")));
@@ -146,7 +158,7 @@ async fn acts_as_owner() {
     if let Some(dir) = std::env::var_os(OWNER) {
         let upstream = Upstream::start(settings(tree(Path::new(&dir))));
         ready(&upstream).await;
-        std::fs::write(Path::new(&dir).join("ready"), "").unwrap();
+        println!("\nready");
         std::future::pending::<()>().await;
     }
 }
@@ -157,15 +169,11 @@ async fn the_tree_ends_when_its_owner_is_killed() {
     let mut owner = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "worker::upstream::tests::guard::acts_as_owner", "--nocapture"])
         .env(OWNER, dir.path())
-        .stdout(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    soon(async {
-        while !dir.path().join("ready").exists() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
+    let mut lines = BufReader::new(owner.stdout.take().unwrap()).lines();
+    while soon(lines.next_line()).await.unwrap().expect("the owner ended early") != "ready" {}
     let pids = pids(dir.path());
     assert!(pids.len() >= 2 && pids.iter().all(|pid| lives(*pid)));
     owner.start_kill().unwrap();

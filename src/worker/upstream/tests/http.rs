@@ -1,12 +1,13 @@
 //! HTTP legs: eras, sessions, statuses, headers, cancellation.
 
+use crate::model::revision::Revision;
 use std::time::Duration;
 
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::super::{
-    Answer, CallError, HttpSettings, RestartSettings, Revision, Secret, Status, TimeoutKind, Transport, Upstream,
+    Answer, CallError, HttpSettings, RestartSettings, Secret, Status, TimeoutKind, Transport, Upstream,
     UpstreamSettings,
 };
 use super::http_server::{Ending, Seen, Server, empty, events, json_body, legacy, modern};

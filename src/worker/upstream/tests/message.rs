@@ -1,9 +1,10 @@
 //! What we send and read, as text.
 
+use crate::model::revision::Revision;
 use serde_json::Value;
 
 use super::super::message::{self, Incoming, Meta};
-use super::super::{Answer, Call, Revision, Secret};
+use super::super::{Answer, Call, Secret};
 use super::{call, raw};
 
 #[test]
@@ -16,7 +17,7 @@ fn arguments_and_passed_meta_keep_their_bytes_and_the_senders_members_are_ours()
         ],
         ..call("a\"b", "{\"n\":1.0,\n \"big\":123456789012345678901234567890,\"u\":\"\\u00e9\"}")
     };
-    let legacy = message::call_params(Revision::NEWEST_LEGACY, &call, 5);
+    let legacy = message::call_params(Revision::LATEST_LEGACY, &call, 5);
     assert_eq!(
         legacy,
         r#"{"name":"a\"b","arguments":{"n":1.0,  "big":123456789012345678901234567890,"u":"\u00e9"},"_meta":{"progressToken":5,"durable-mcp/fencingToken":1.0}}"#
@@ -30,7 +31,7 @@ fn arguments_and_passed_meta_keep_their_bytes_and_the_senders_members_are_ours()
 
 #[test]
 fn a_legacy_request_without_meta_has_none() {
-    assert_eq!(message::params(Revision::NEWEST_LEGACY, &[], Meta::default()), "{}");
+    assert_eq!(message::params(Revision::LATEST_LEGACY, &[], Meta::default()), "{}");
 }
 
 #[test]

@@ -162,6 +162,8 @@ pub static REVISIONS: [Facts; 5] = [
 impl Revision {
     /// What `initialize` answers when the client asks for something that is not a legacy revision.
     pub const LATEST_LEGACY: Revision = Revision::V2025_11_25;
+    /// The revision without sessions.
+    pub const MODERN: Revision = Revision::V2026_07_28;
     /// What a legacy HTTP request without a version header speaks (specification 2025-06-18, transports).
     pub const ASSUMED: Revision = Revision::V2025_03_26;
 
@@ -184,6 +186,11 @@ impl Revision {
 
     pub fn name(self) -> &'static str {
         self.facts().name
+    }
+
+    /// Whether the revision has per-request `_meta` instead of `initialize`.
+    pub fn is_modern(self) -> bool {
+        self.era() == Era::Modern
     }
 
     pub fn era(self) -> Era {

@@ -1,6 +1,9 @@
 //! A JSON object seen as its members: names, and values as borrowed raw text. Looks one level deep and copies nothing
 //! but names with escapes. Checks no duplicates (`scan` does, for clients); keeps them in order.
 
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -65,4 +68,44 @@ impl<'de> Visitor<'de> for Each {
         }
         Ok(Members(found))
     }
+}
+
+/// `object` with one more member at its end; unchanged when it has a member of that name, or is no object.
+pub fn with_member<'a>(object: &'a str, name: &str, value: &str) -> Cow<'a, str> {
+    match members(object) {
+        Some(members) if members.iter().all(|(known, _)| known != name) => {
+            Cow::Owned(appended(object, members.is_empty(), name, value))
+        }
+        _ => Cow::Borrowed(object),
+    }
+}
+
+/// A JSON string.
+pub fn quoted(text: &str) -> String {
+    // Only maps and foreign types can fail to serialise.
+    serde_json::to_string(text).expect("a string is always JSON")
+}
+
+/// JSON on one line: between tokens a line break is worth a space, and inside a string there is none.
+pub fn one_line(json: &str) -> Cow<'_, str> {
+    match json.contains(['\n', '\r']) {
+        true => Cow::Owned(json.replace(['\n', '\r'], " ")),
+        false => Cow::Borrowed(json),
+    }
+}
+
+fn appended(object: &str, empty: bool, name: &str, value: &str) -> String {
+    let body = object.trim_end();
+    let body = body.strip_suffix('}').unwrap_or(body);
+    let name = quoted(name);
+    let mut out = String::with_capacity(object.len() + name.len() + value.len() + 2);
+    out.push_str(body);
+    if !empty {
+        out.push(',');
+    }
+    out.push_str(&name);
+    out.push(':');
+    out.push_str(value);
+    out.push('}');
+    out
 }

@@ -1,0 +1,137 @@
+//! A real store in front of which a test puts faults. Changes nothing else.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+
+use crate::model::decide::Answer;
+use crate::model::event::EventRecord;
+use crate::model::execution::{Head, State};
+use crate::model::id::{ExecutionId, ProcessId};
+use crate::store::{
+    self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
+    Result, Retention, Store, Submit, SubmitOutcome, TokenRow, UpstreamRow,
+};
+
+/// A real store whose methods fail as often as a test wants.
+pub(crate) struct Faulty {
+    inner: Arc<dyn Store>,
+    faults: Mutex<HashMap<&'static str, usize>>,
+    calls: Mutex<HashMap<&'static str, usize>>,
+}
+
+impl Faulty {
+    pub(crate) fn around(inner: Arc<dyn Store>) -> Arc<Faulty> {
+        Arc::new(Faulty { inner, faults: Mutex::default(), calls: Mutex::default() })
+    }
+
+    /// The next `times` calls of `method` fail as unavailable.
+    pub(crate) fn fail(&self, method: &'static str, times: usize) {
+        self.faults.lock().unwrap().insert(method, times);
+    }
+
+    pub(crate) fn calls(&self, method: &'static str) -> usize {
+        self.calls.lock().unwrap().get(method).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn faults_left(&self, method: &'static str) -> usize {
+        self.faults.lock().unwrap().get(method).copied().unwrap_or_default()
+    }
+
+    fn pass(&self, method: &'static str) -> Result<()> {
+        *self.calls.lock().unwrap().entry(method).or_default() += 1;
+        match self.faults.lock().unwrap().get_mut(method) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                Err(store::Error::Unavailable("a test wants it".into()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Faulty {
+    async fn submit(&self, submit: Submit) -> Result<SubmitOutcome> {
+        self.pass("submit")?;
+        self.inner.submit(submit).await
+    }
+    async fn apply(&self, apply: Apply) -> Result<Option<Applied>> {
+        self.pass("apply")?;
+        self.inner.apply(apply).await
+    }
+    fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64) {
+        self.inner.mark(id, mark, now_ms);
+    }
+    async fn heartbeat(&self, leases: Vec<LeaseRef>, ttl_ms: i64, now_ms: i64) -> Result<Vec<Answer>> {
+        self.pass("heartbeat")?;
+        self.inner.heartbeat(leases, ttl_ms, now_ms).await
+    }
+    async fn by_key(&self, scope: KeyScope) -> Result<Option<Head>> {
+        self.pass("by_key")?;
+        self.inner.by_key(scope).await
+    }
+    async fn heads(&self, ids: &[ExecutionId]) -> Result<Vec<Head>> {
+        self.pass("heads")?;
+        self.inner.heads(ids).await
+    }
+    async fn payload(&self, id: ExecutionId, kind: PayloadKind) -> Result<Option<Payload>> {
+        self.pass("payload")?;
+        self.inner.payload(id, kind).await
+    }
+    async fn events(&self, id: ExecutionId, after: i64, limit: usize) -> Result<Vec<EventRecord>> {
+        self.inner.events(id, after, limit).await
+    }
+    async fn list(&self, query: ListQuery) -> Result<Vec<Head>> {
+        self.inner.list(query).await
+    }
+    async fn candidates(&self, query: CandidateQuery) -> Result<Vec<Head>> {
+        self.pass("candidates")?;
+        self.inner.candidates(query).await
+    }
+    async fn due(&self, dead: &[ProcessId], now_ms: i64, limit: usize) -> Result<Due> {
+        self.pass("due")?;
+        self.inner.due(dead, now_ms, limit).await
+    }
+    async fn register_process(&self, process: ProcessId, now_ms: i64) -> Result<()> {
+        self.inner.register_process(process, now_ms).await
+    }
+    async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
+        self.inner.dead_processes(now_ms).await
+    }
+    async fn bury_process(&self, process: ProcessId) -> Result<()> {
+        self.inner.bury_process(process).await
+    }
+    async fn prune(&self, retention: Retention, now_ms: i64) -> Result<Pruned> {
+        self.pass("prune")?;
+        self.inner.prune(retention, now_ms).await
+    }
+    async fn changed(&self, timeout_ms: u64) {
+        self.inner.changed(timeout_ms).await;
+    }
+    async fn put_token(&self, token: TokenRow) -> Result<()> {
+        self.inner.put_token(token).await
+    }
+    async fn revoke_token(&self, prefix: &str, now_ms: i64) -> Result<bool> {
+        self.inner.revoke_token(prefix, now_ms).await
+    }
+    async fn tokens(&self) -> Result<Vec<TokenRow>> {
+        self.inner.tokens().await
+    }
+    async fn put_upstream(&self, row: UpstreamRow) -> Result<()> {
+        self.inner.put_upstream(row).await
+    }
+    async fn upstreams(&self) -> Result<Vec<UpstreamRow>> {
+        self.inner.upstreams().await
+    }
+    async fn totals(&self) -> Result<BTreeMap<State, u64>> {
+        self.inner.totals().await
+    }
+    async fn check(&self) -> Result<()> {
+        self.inner.check().await
+    }
+    async fn close(&self) {
+        self.inner.close().await;
+    }
+}

@@ -1,0 +1,185 @@
+//! Several processes on one database file: one dies and another settles its calls; four under load keep the guarantees
+//! and do not keep each other waiting.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use durable_mcp::model::event::Event;
+use durable_mcp::store::{self, SqliteSettings};
+use futures_util::future::join_all;
+
+use crate::crash_scene::{Call, ClientLedger, Dice, SETTLED_WITHIN_MS, Tally, call, kit_setup, now_ms};
+use crate::support::process_tree::{descendants, wait_gone};
+use crate::support::program::{Program, Setup};
+use crate::support::{DEADLINE, eventually};
+
+const ROUNDS: usize = 4;
+const PROCESSES: usize = 4;
+/// Clients of each process.
+const CLIENTS: u64 = 6;
+const KILLS: usize = 8;
+/// No writer waits longer for another.
+const WRITER_WAIT_MS: u128 = 100;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_calls_of_a_killed_process_are_settled_by_another_one() {
+    let (setup, ledger) = kit_setup("[defaults]\nretry = { initial_interval = \"100ms\" }\n", "");
+    let witness = setup.serve().await;
+    let mut settle_ms = Vec::new();
+    for round in 0..ROUNDS {
+        let mut victim = setup.serve().await;
+        let mut calls: Vec<Call> = Vec::new();
+        for n in 0..3 {
+            calls.push(Call::slow("slow", &format!("lost-{round}-{n}"), 30.0));
+            calls.push(Call::slow("slow_idempotent", &format!("moved-{round}-{n}"), 0.6));
+        }
+        let asking: Vec<_> = calls.iter().cloned().map(|wanted| ask(&victim, wanted)).collect();
+        // Somebody waits at the other process for the same call.
+        eventually("all run", DEADLINE, || calls.iter().all(|call| ledger.starts(&call.text).len() == 1)).await;
+        let elsewhere: Vec<_> = calls.iter().cloned().map(|wanted| ask(&witness, wanted)).collect();
+        let tree = descendants(victim.process.pid());
+        let killed_ms = now_ms();
+        victim.kill_9().await;
+        for told in join_all(asking).await {
+            assert!(matches!(told.unwrap(), crate::crash_scene::Told::Cut));
+        }
+        for (told, wanted) in join_all(elsewhere).await.into_iter().zip(&calls) {
+            let answer = told.unwrap().answer();
+            let lost = wanted.text.starts_with("lost");
+            assert_eq!(answer.state, if lost { "unknown" } else { "completed" }, "{answer:?}");
+            assert_eq!(ledger.starts(&wanted.text).len(), if lost { 1 } else { 2 });
+        }
+        let checked = setup.check_store().await;
+        for wanted in &calls {
+            let key = Some(wanted.key.as_str());
+            let held = checked.executions.iter().find(|held| held.head.ident.key.as_deref() == key).unwrap();
+            let settled = held.events.iter().find_map(|record| match &record.event {
+                Event::Lost { error, .. } | Event::Retried { error, .. } if error.code == "process_died" => {
+                    Some(record.at_ms)
+                }
+                _ => None,
+            });
+            settle_ms.push(settled.unwrap_or_else(|| panic!("{:#?}", held.events)) - killed_ms);
+        }
+        wait_gone(&tree, Duration::from_secs(5)).await;
+    }
+    settle_ms.sort_unstable();
+    eprintln!("settled by the other process, ms after the kill: {settle_ms:?}");
+    assert!(settle_ms.iter().all(|ms| *ms <= SETTLED_WITHIN_MS), "{settle_ms:?}");
+}
+
+fn ask(server: &Program, wanted: Call) -> tokio::task::JoinHandle<crate::crash_scene::Told> {
+    let url = server.url().to_owned();
+    tokio::spawn(async move { call(&url, &wanted).await })
+}
+
+/// Calls at its own process; one call in four is one that the clients of all processes make under the same key.
+async fn client(urls: Vec<String>, own: usize, clients: ClientLedger, mut dice: Dice, leave: Arc<AtomicBool>) {
+    let name = dice.between(0, 1 << 40);
+    for n in 0.. {
+        if leave.load(Ordering::Relaxed) {
+            return;
+        }
+        let shared = dice.between(0, 4) == 0;
+        let text = if shared { format!("shared-{n}") } else { format!("own-{name}-{n}") };
+        let call = match (shared, dice.between(0, 4)) {
+            (true, _) => Call::slow("slow", &text, 0.02),
+            (_, 0 | 1) => Call::new("append", &text),
+            (_, 2) => Call::new("append_idempotent", &text),
+            _ => Call::slow("slow_idempotent", &text, 0.03),
+        };
+        clients.insist(&urls[own], &call).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn four_processes_on_one_file_keep_the_guarantees_while_some_are_killed() {
+    let (setup, ledger) = kit_setup("[defaults]\nretry = { initial_interval = \"100ms\" }\n", "");
+    let mut servers = join_all((0..PROCESSES).map(|_| setup.serve())).await;
+    let urls: Vec<String> = servers.iter().map(|server| server.url().to_owned()).collect();
+    let (clients, leave) = (ClientLedger::default(), Arc::new(AtomicBool::new(false)));
+    let calling: Vec<_> = (0..PROCESSES as u64 * CLIENTS)
+        .map(|n| {
+            let own = n as usize % PROCESSES;
+            tokio::spawn(client(urls.clone(), own, clients.clone(), Dice::new(900 + n), leave.clone()))
+        })
+        .collect();
+    let mut dice = Dice::new(41);
+    for _ in 0..KILLS {
+        tokio::time::sleep(Duration::from_millis(dice.between(200, 500))).await;
+        let mut victim = servers.swap_remove(dice.between(0, PROCESSES as u64) as usize);
+        victim.kill_9().await;
+        servers.push(setup.serve_on(victim.port()).await);
+    }
+    leave.store(true, Ordering::Relaxed);
+    let ended = tokio::time::timeout(2 * DEADLINE, join_all(calling)).await.expect("every client has its answer");
+    ended.into_iter().for_each(|client| client.unwrap());
+    for server in &mut servers {
+        assert!(server.sigterm().await.success(), "{}", server.stderr());
+    }
+    let (mut tally, checked) = clients.judge(&setup, &ledger).await;
+    tally.kills = KILLS;
+    eprintln!("four processes: {tally}");
+    assert_eq!(checked.executions.len(), tally.calls, "one execution per key");
+    assert!(tally.of("completed") >= 200 && tally.cuts > 0, "{tally}");
+}
+
+/// Write latencies of one more process on the file: this one.
+async fn probe(setup: &Setup, leave: Arc<AtomicBool>) -> Vec<Duration> {
+    let store = store::open(&setup.store_url(), &SqliteSettings::default()).await.unwrap();
+    let mut took = Vec::new();
+    while !leave.load(Ordering::Relaxed) {
+        let since = Instant::now();
+        store.check().await.unwrap();
+        took.push(since.elapsed());
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    store.close().await;
+    took
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_writer_waits_long_for_another() {
+    let (setup, ledger) = kit_setup("", "");
+    let mut servers = join_all((0..PROCESSES).map(|_| setup.serve())).await;
+    let urls: Vec<String> = servers.iter().map(|server| server.url().to_owned()).collect();
+    let (clients, leave) = (ClientLedger::default(), Arc::new(AtomicBool::new(false)));
+    let calling: Vec<_> = (0..PROCESSES as u64 * CLIENTS)
+        .map(|n| {
+            let own = n as usize % PROCESSES;
+            tokio::spawn(client(urls.clone(), own, clients.clone(), Dice::new(77 + n), leave.clone()))
+        })
+        .collect();
+    let probing = tokio::spawn({
+        let (setup, leave) = (setup.clone(), leave.clone());
+        async move { probe(&setup, leave).await }
+    });
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    leave.store(true, Ordering::Relaxed);
+    join_all(calling).await.into_iter().for_each(|client| client.unwrap());
+    let mut took = probing.await.unwrap();
+    took.sort_unstable();
+    let at = |part: usize| took[(took.len() - 1) * part / 1_000];
+    let waited: Vec<String> = servers
+        .iter()
+        .flat_map(|server| server.stderr().lines().map(str::to_owned).collect::<Vec<_>>())
+        .filter(|line| line.contains("waited for another process"))
+        .collect();
+    eprintln!(
+        "{} writes of a fifth process: p50 {:?}, p99 {:?}, p99.9 {:?}, max {:?}; long waits of the four: {waited:?}",
+        took.len(),
+        at(500),
+        at(990),
+        at(999),
+        at(1_000)
+    );
+    for server in &mut servers {
+        assert!(server.sigterm().await.success(), "{}", server.stderr());
+    }
+    let (tally, _): (Tally, _) = clients.judge(&setup, &ledger).await;
+    eprintln!("meanwhile: {tally}");
+    assert!(tally.of("completed") >= 200, "{tally}");
+    assert!(waited.is_empty(), "{waited:?}");
+    assert!(at(990).as_millis() <= WRITER_WAIT_MS, "{:?}", at(990));
+}
