@@ -53,6 +53,10 @@ pub(super) fn check(text: &str, schema: &Schema, secret: bool) -> Result<(), Mes
                 Ok(())
             }
         }
+        "log-filter" if !is_log_filter(text) => wrong(
+            "no level or filter",
+            "write error, warn, info, debug or trace, or a filter such as \"warn,durable_mcp=debug\"",
+        ),
         "header" if !is_header(text) => wrong("no header name", "use letters, digits and `-`"),
         "network" if !is_network(text) => wrong("no address or network", "write it as \"10.0.0.7\" or \"10.0.0.0/8\""),
         "prefix" if text.len() > 48 || !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') => {
@@ -97,6 +101,16 @@ pub(super) fn is_header(text: &str) -> bool {
 /// Whether the text can be the value of an HTTP header.
 pub(super) fn is_header_value(text: &str) -> bool {
     HeaderValue::from_str(text).is_ok()
+}
+
+/// Levels, and levels of targets. The library that reads it takes a misspelt level for a target, and says nothing more.
+fn is_log_filter(text: &str) -> bool {
+    let is_level =
+        |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&&*word.to_ascii_lowercase());
+    text.split(',').map(str::trim).all(|directive| match directive.rsplit_once('=') {
+        Some((target, level)) => !target.is_empty() && is_level(level),
+        None => is_level(directive),
+    })
 }
 
 fn is_network(text: &str) -> bool {

@@ -275,7 +275,7 @@ pub struct Limits {
 #[serde(default, deny_unknown_fields)]
 pub struct Log {
     /// Level or filter: `error`, `warn`, `info`, `debug`, `trace`, or `warn,durable_mcp=debug`.
-    #[schemars(length(min = 1, max = 1024), extend("default" = "info"))]
+    #[schemars(length(min = 1, max = 1024), extend("x-format" = "log-filter", "default" = "info"))]
     pub level: Text,
     /// Form of a line.
     pub format: LogFormat,

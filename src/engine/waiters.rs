@@ -78,6 +78,7 @@ impl Waiters {
             left: Arc::new(Notify::new()),
         });
         entry.callers += 1;
+        self.callers.fetch_add(1, Ordering::Relaxed);
         if let Some(seen) = seen.filter(|head| !head.state.is_settled()) {
             entry.sight.send_if_modified(|sight| {
                 let overtaken = sight.settled.as_ref().is_some_and(|old| old.head.next_seq < seen.next_seq);
@@ -87,7 +88,6 @@ impl Waiters {
                 overtaken
             });
         }
-        self.callers.fetch_add(1, Ordering::Relaxed);
         let receiver = entry.sight.subscribe();
         drop(entries);
         self.arrived.notify_one();

@@ -48,6 +48,8 @@ const SESSION_SWEEP_MIN: Duration = Duration::from_millis(100);
 impl Assembly {
     /// Opens the store and starts everything; what a dead process left is settled before anything new begins.
     pub async fn start(loaded: &Arc<Loaded>, shape: Shape) -> Result<Assembly, Failure> {
+        // What is wrong with the configuration is said before anything is touched.
+        let rules = upstreams::reconcile_rules(loaded)?;
         let store = open_store(loaded).await?;
         let names = upstreams::names(loaded, shape.demo);
         let settings = settings::engine(&loaded.config, shape.wrap);
@@ -57,7 +59,6 @@ impl Assembly {
         if shape.roles.scheduler {
             engine.settle_due().await.map_err(unusable)?;
         }
-        let rules = upstreams::reconcile_rules(loaded)?;
         let reconciler = Reconciler::new(engine.clone(), executors.clone(), rules, reconcile::Settings::default());
         let worker = Worker::new(engine.clone(), executors);
         engine.start_loops(shape.roles.scheduler);

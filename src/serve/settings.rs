@@ -31,7 +31,7 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
         },
         retention_interval_ms: config.retention.interval.0,
         slots: config.worker.slots as usize,
-        worker_poll_ms: config.worker.poll_interval.0.max(1) as u64,
+        worker_poll_ms: millis(config.worker.poll_interval.0).max(1),
         waiters_max: config.limits.waiters as usize,
         bound,
         result_bytes_max: config.limits.result_bytes.len(),

@@ -181,7 +181,7 @@ async fn executions_look_the_same_from_a_server_and_from_its_store_and_end_with_
         assert!(found.stdout.contains(ids[0]));
         let ambiguous = show(ids[0][..2].to_owned()).await;
         assert_exit(&ambiguous, 2);
-        assert!(ambiguous.stderr.contains(ids[0]), "{}", ambiguous.stderr);
+        assert!(ambiguous.stderr.contains("more than one"), "{}", ambiguous.stderr);
         assert_exit(&show("ffffffff".to_owned()).await, 3);
         assert_exit(&show("not-an-id".to_owned()).await, 2);
     }

@@ -87,7 +87,7 @@ async fn a_wrong_configuration_ends_the_start_with_one_line_that_names_place_rea
         bad("no TOML", conf("[worker\nslots = 4\n"), 2, &[":1:", "not valid TOML"]),
         bad("a key twice", conf("[worker]\nslots = 4\nslots = 5\n"), 2, &[":3:", "duplicate key"]),
         bad("a server without a place", conf("[servers.a]\nprefix = \"\"\n"), 2, &["`a`", "`command`", "`url`"]),
-        bad("a wrong log level", conf("[log]\nlevel = \"loud=\"\n"), 2, &["log.level"]),
+        bad("a wrong log level", conf("[log]\nlevel = \"infoo\"\n"), 2, &[":2:", "`log.level`", "no level or filter"]),
         bad("a reserved path", conf("[server]\npath = \"/healthz\"\n"), 2, &["`server.path`"]),
         bad("no such file", conf(""), 2, &["nowhere.toml"]).arguments(&["serve", "--config", "nowhere.toml"]),
         bad("a wrong flag value", conf(""), 2, &["--listen", "`here`"]).arguments(&["serve", "--listen", "here"]),
@@ -101,7 +101,7 @@ async fn a_wrong_configuration_ends_the_start_with_one_line_that_names_place_rea
             &["servers.a.tools.t.reconcile"],
         ),
         bad("a proxy without peers", conf("[auth]\nmode = \"proxy\"\n"), 2, &["auth.proxy.peers"]),
-        bad("no auth for everybody", conf(""), 2, &["0.0.0.0:0", "auth.mode"]).arguments(&[
+        bad("no auth for everybody", conf(""), 2, &["--listen", "`server.listen`", "auth.mode"]).arguments(&[
             "serve",
             "--listen",
             "0.0.0.0:0",

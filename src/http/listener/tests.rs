@@ -1,5 +1,7 @@
 //! A real listener: keep-alive, limits, and the end.
 
+use std::collections::BTreeSet;
+
 use axum::Router;
 use axum::routing::get;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,7 +28,7 @@ async fn start(router: Router, limits: Limits) -> Server {
         auth,
         router,
         mcp_path: "/mcp".into(),
-        namespaces: Default::default(),
+        namespaces: BTreeSet::new(),
         body_bytes_max: 1 << 20,
     });
     let shutdown = CancellationToken::new();
