@@ -8,7 +8,7 @@ use std::time::Duration;
 use durable_mcp::model::execution::State;
 use futures_util::future::join_all;
 
-use crate::crash_scene::{Call, ClientLedger, Dice, Lives, Tally, kit_setup};
+use crate::crash_scene::{Call, ClientLedger, Dice, Lives, Tally, kit_setup, pass};
 use crate::support::DEADLINE;
 
 /// Kills of one server; two servers run.
@@ -49,7 +49,7 @@ async fn storm(seed: u64) -> Tally {
         .collect();
     for _ in 0..KILLS {
         // The moment of the kill is no synchronisation: any moment is as good.
-        tokio::time::sleep(Duration::from_millis(dice.between(20, 400))).await;
+        pass(Duration::from_millis(dice.between(20, 400))).await;
         server.kill_9().await;
         lives.died();
         lives.born();

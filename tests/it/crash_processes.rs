@@ -8,7 +8,7 @@ use std::time::Duration;
 use durable_mcp::model::event::Event;
 use futures_util::future::join_all;
 
-use crate::crash_scene::{Call, ClientLedger, Dice, SETTLED_WITHIN_MS, call, kit_setup, now_ms};
+use crate::crash_scene::{Call, ClientLedger, Dice, SETTLED_WITHIN_MS, call, kit_setup, now_ms, pass};
 use crate::support::process_tree::{descendants, wait_gone};
 use crate::support::program::Program;
 use crate::support::{DEADLINE, eventually};
@@ -108,7 +108,7 @@ async fn four_processes_on_one_file_keep_the_guarantees_while_some_are_killed() 
         .collect();
     let mut dice = Dice::new(41);
     for _ in 0..KILLS {
-        tokio::time::sleep(Duration::from_millis(dice.between(200, 500))).await;
+        pass(Duration::from_millis(dice.between(200, 500))).await;
         let mut victim = servers.swap_remove(dice.between(0, PROCESSES as u64) as usize);
         victim.kill_9().await;
         servers.push(setup.serve_on(victim.port()).await);
@@ -162,7 +162,7 @@ async fn no_writer_waits_long_for_another() {
             tokio::spawn(client(urls.clone(), own, clients.clone(), Dice::new(77 + n), leave.clone()))
         })
         .collect();
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    pass(Duration::from_secs(4)).await;
     leave.store(true, Ordering::Relaxed);
     join_all(calling).await.into_iter().for_each(|client| client.unwrap());
     for server in &mut servers {

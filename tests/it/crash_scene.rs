@@ -31,6 +31,11 @@ pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64
 }
 
+/// Lets time pass: until a random moment for a kill, while clients work, or before the store is looked at again.
+pub async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
 /// `serve` in front of the fixture over stdio; the ledger lies in the setup's folder. `head` is TOML before the
 /// server's table, `tail` further lines of it.
 pub fn kit_setup(head: &str, tail: &str) -> (Setup, Ledger) {
@@ -70,7 +75,7 @@ pub async fn listening(process: &mut Process) -> Option<String> {
             return None;
         }
         assert!(tokio::time::Instant::now() < end, "it neither listens nor ends:\n{stderr}");
-        tokio::time::sleep(Duration::from_millis(3)).await;
+        pass(Duration::from_millis(3)).await;
     }
 }
 
@@ -250,7 +255,7 @@ impl ClientLedger {
                 Told::Error(code, words) => panic!("{wanted:?}: {code} {words}"),
             }
             assert!(tokio::time::Instant::now() < end, "no answer for {wanted:?}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
+            pass(Duration::from_millis(10)).await;
         }
     }
 

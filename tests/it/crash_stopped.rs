@@ -8,7 +8,7 @@ use durable_mcp::model::execution::{ResultSource, State};
 use futures_util::future::join_all;
 use rustix::process::Signal;
 
-use crate::crash_scene::{Call, Told, call, kit_setup};
+use crate::crash_scene::{Call, Told, call, kit_setup, pass};
 use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Setup};
 use crate::support::store_check::Checked;
@@ -50,7 +50,7 @@ async fn stored(setup: &Setup, calls: &[Call], what: &str, passes: impl Fn(State
         let told = |held: &crate::support::store_check::Execution| format!("{:?} {:#?}", held.head.state, held.events);
         let all: Vec<String> = checked.executions.iter().rev().take(CALLS).map(told).collect();
         assert!(tokio::time::Instant::now() < end, "not so: {what}\n{}", all.join("\n"));
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        pass(Duration::from_millis(20)).await;
     }
 }
 
