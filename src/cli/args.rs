@@ -187,7 +187,7 @@ pub struct SourceFlags {
     pub server: ServerFlags,
     #[command(flatten)]
     pub configuration: ConfigFlags,
-    /// JSON, one object a line; so it is anyway when stdout is no terminal.
+    /// JSON, one object a line.
     #[arg(long)]
     pub json: bool,
 }

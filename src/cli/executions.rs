@@ -1,4 +1,5 @@
-//! `executions list|show|events|result`: lines of JSON, or tables at a terminal. Changes nothing.
+//! `executions list|show|events|result`: tables, or with `--json` one object a line; the same at a terminal and in a
+//! pipe. Changes nothing.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -41,13 +42,15 @@ struct Row {
 
 async fn list(args: &ListArgs, source: &Source, out: &Output) -> Result<Exit, Failure> {
     let mut wanted = Wanted::of(args);
-    if args.source.json || !out.terminal {
+    if args.source.json {
         for row in source.list(&wanted).await? {
             out.line(&row)?;
         }
         return Ok(Exit::Ok);
     }
-    wanted.limit = wanted.limit.or(Some(TERMINAL_ROWS));
+    if out.terminal {
+        wanted.limit = wanted.limit.or(Some(TERMINAL_ROWS));
+    }
     let rows = source.list(&wanted).await?;
     let cells = |row: &String| {
         let row: Row = serde_json::from_str(row).map_err(|_| unreadable())?;
@@ -56,7 +59,7 @@ async fn list(args: &ListArgs, source: &Source, out: &Output) -> Result<Exit, Fa
     };
     let cells: Vec<Vec<String>> = rows.iter().map(cells).collect::<Result<_, Failure>>()?;
     out.table(&["ID", "STATE", "ATTEMPT", "CREATED", "TOOL"], &cells)?;
-    if cells.len() >= TERMINAL_ROWS && args.limit.is_none() {
+    if out.terminal && cells.len() >= TERMINAL_ROWS && args.limit.is_none() {
         eprintln!("the last {TERMINAL_ROWS}; --limit N or --json shows more");
     }
     Ok(Exit::Ok)
@@ -64,7 +67,7 @@ async fn list(args: &ListArgs, source: &Source, out: &Output) -> Result<Exit, Fa
 
 async fn show(args: &OneArgs, source: &Source, out: &Output) -> Result<Exit, Failure> {
     let row = source.show(source.find(&args.id).await?).await?;
-    if args.source.json || !out.terminal {
+    if args.source.json {
         out.line(&row)?;
         return Ok(Exit::Ok);
     }
@@ -79,7 +82,7 @@ async fn show(args: &OneArgs, source: &Source, out: &Output) -> Result<Exit, Fai
 
 async fn events(args: &OneArgs, source: &Source, out: &Output) -> Result<Exit, Failure> {
     let events = source.events(source.find(&args.id).await?).await?;
-    if args.source.json || !out.terminal {
+    if args.source.json {
         for event in events {
             out.line(&event)?;
         }

@@ -74,7 +74,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.error)?;
         match &self.next {
-            Some(next) => write!(f, "\nnext: {next}"),
+            Some(next) => write!(f, "; {next}"),
             None => Ok(()),
         }
     }

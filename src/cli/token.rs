@@ -74,7 +74,7 @@ async fn list(args: TokenStoreArgs, out: Output, now_ms: i64) -> Result<Exit, Fa
     store.close().await;
     let rows = rows?;
     let views: Vec<TokenView<'_>> = rows.iter().map(|row| view(row, None, now_ms)).collect();
-    if args.json || !out.terminal {
+    if args.json {
         for view in &views {
             out.line(&json(view)?)?;
         }

@@ -5,8 +5,8 @@ use super::settings::{
     Worker, Wrap,
 };
 use super::tools::{
-    DefaultIdempotency, DefaultRetry, DefaultTimeout, Defaults, Isolation, OnDisconnect, OwnPolicy, Response, Restart,
-    Server, ServerTool, Unkeyed,
+    DefaultIdempotency, DefaultRetry, DefaultTimeout, Defaults, OnDisconnect, OwnPolicy, Response, Restart, Server,
+    ServerTool, Unkeyed,
 };
 use super::units::{Bytes, Millis};
 use indexmap::IndexMap;
@@ -44,6 +44,7 @@ impl Default for Listener {
             json_within: Millis(1_000),
             response: Response::Auto,
             header_timeout: Millis(30_000),
+            body_timeout: Millis(60_000),
             shutdown_grace: Millis(5_000),
         }
     }
@@ -86,7 +87,7 @@ impl Default for Scheduler {
 
 impl Default for Sessions {
     fn default() -> Self {
-        Self { idle_timeout: Millis(86_400_000), unload_after: Millis(300_000), heartbeat: Millis(30_000) }
+        Self { idle_timeout: Millis(86_400_000), heartbeat: Millis(30_000) }
     }
 }
 
@@ -107,12 +108,9 @@ impl Default for Limits {
         Self {
             argument_bytes: Bytes(4 << 20),
             result_bytes: Bytes(16 << 20),
-            events_per_execution: 1_000,
             stale_results_per_execution: 16,
-            waiters_per_execution: 1_024,
             waiters: 65_536,
             tools_per_page: 500,
-            executions_per_page: 100,
             child_log_rate: 100,
         }
     }
@@ -174,7 +172,6 @@ impl Default for Server {
             cwd: None,
             url: None,
             headers: IndexMap::new(),
-            allow_private: Vec::new(),
             prefix: None,
             enabled: true,
             concurrency: None,
@@ -183,7 +180,6 @@ impl Default for Server {
             start_timeout: Millis(30_000),
             request_timeout: Millis(30_000),
             restart: Restart::default(),
-            isolation: Isolation::Shared,
             policy: OwnPolicy::default(),
             tools: IndexMap::new(),
         }

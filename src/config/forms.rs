@@ -7,6 +7,9 @@ use axum::http::{HeaderName, HeaderValue};
 use serde_json::Value as Schema;
 use std::net::{IpAddr, SocketAddr};
 
+/// What the listener serves besides the MCP endpoint, by the first part of the path.
+const TAKEN: [&str; 5] = ["api", "worker", "healthz", "readyz", "metrics"];
+
 /// Checks a string against the form that its schema names. `secret` keeps it out of the message.
 pub(super) fn check(text: &str, schema: &Schema, secret: bool) -> Result<(), Message> {
     let value = || if secret { "has a value that".to_owned() } else { format!("is {}, which", quoted(text)) };
@@ -41,8 +44,19 @@ pub(super) fn check(text: &str, schema: &Schema, secret: bool) -> Result<(), Mes
                 && !text.ends_with('/')
                 && !text.contains("//")
                 && text.chars().all(|c| c.is_ascii_alphanumeric() || "/-_.~".contains(c));
-            if valid { Ok(()) } else { wrong("no path", "write it as \"/mcp\"") }
+            let first = text.split('/').nth(1).unwrap_or_default();
+            if !valid {
+                wrong("no path", "write it as \"/mcp\"")
+            } else if TAKEN.contains(&first) {
+                wrong("taken by the server itself", "write it as \"/mcp\"")
+            } else {
+                Ok(())
+            }
         }
+        "log-filter" if !is_log_filter(text) => wrong(
+            "no level or filter",
+            "write error, warn, info, debug or trace, or a filter such as \"warn,durable_mcp=debug\"",
+        ),
         "header" if !is_header(text) => wrong("no header name", "use letters, digits and `-`"),
         "network" if !is_network(text) => wrong("no address or network", "write it as \"10.0.0.7\" or \"10.0.0.0/8\""),
         "prefix" if text.len() > 48 || !text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-') => {
@@ -87,6 +101,16 @@ pub(super) fn is_header(text: &str) -> bool {
 /// Whether the text can be the value of an HTTP header.
 pub(super) fn is_header_value(text: &str) -> bool {
     HeaderValue::from_str(text).is_ok()
+}
+
+/// Levels, and levels of targets. The library that reads it takes a misspelt level for a target, and says nothing more.
+fn is_log_filter(text: &str) -> bool {
+    let is_level =
+        |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&&*word.to_ascii_lowercase());
+    text.split(',').map(str::trim).all(|directive| match directive.rsplit_once('=') {
+        Some((target, level)) => !target.is_empty() && is_level(level),
+        None => is_level(directive),
+    })
 }
 
 fn is_network(text: &str) -> bool {

@@ -209,11 +209,9 @@ fn check_server(entry: &Entry, problems: &mut Problems) {
             conflict(&url.place, format!("server {name} has both `command` and `url`"), "keep one of the two")
         }
         (Some(_), None) => {
-            for key in ["headers", "allow_private"] {
-                if let Some(wrong) = server.entry(key) {
-                    let reason = format!("server {name} is a command and has {}", quoted(key));
-                    conflict(&wrong.place, reason, "remove it, or use `url` instead of `command`");
-                }
+            if let Some(wrong) = server.entry("headers") {
+                let reason = format!("server {name} is a command and has `headers`");
+                conflict(&wrong.place, reason, "remove it, or use `url` instead of `command`");
             }
         }
         (None, Some(_)) => {

@@ -108,13 +108,13 @@ pub struct Listener {
     /// The deepest nesting of a JSON body.
     #[schemars(range(min = 8, max = 512))]
     pub max_depth: u32,
-    /// The most MCP sessions at once.
+    /// The most MCP sessions at once; beyond it `initialize` is answered with 429.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_sessions: u32,
     /// The most connections at once.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_connections: u32,
-    /// How often `initialize` is answered, a second.
+    /// How often `initialize` is answered, a second; beyond it the answer is 429.
     #[schemars(range(min = 1, max = 100_000))]
     pub max_initialize_rate: u32,
     /// How many `initialize` may come at once before the rate counts.
@@ -130,6 +130,9 @@ pub struct Listener {
     /// How long a connection may take to send the head of a request.
     #[schemars(extend("x-min-ms" = 10))]
     pub header_timeout: Millis,
+    /// How long a request may take to send its body.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub body_timeout: Millis,
     /// How long open requests get at shutdown before they are cut; their executions go on after the restart.
     pub shutdown_grace: Millis,
 }
@@ -214,10 +217,7 @@ pub struct Sessions {
     /// A session that nobody used for so long ends.
     #[schemars(extend("x-min-ms" = 10))]
     pub idle_timeout: Millis,
-    /// An unused session leaves the memory after this time; the store still has it.
-    #[schemars(extend("x-min-ms" = 10))]
-    pub unload_after: Millis,
-    /// How often a session with an open stream is marked as used.
+    /// How often a session with an open stream is marked as used; an open stream keeps its session.
     #[schemars(extend("x-min-ms" = 10))]
     pub heartbeat: Millis,
 }
@@ -250,30 +250,21 @@ pub struct Wrap {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// The largest arguments of a call.
+    /// The largest arguments of a call; larger ones are refused and nothing is stored.
     #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824))]
     pub argument_bytes: Bytes,
     /// The largest result of a tool; a larger one is a failure of the attempt.
     #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824))]
     pub result_bytes: Bytes,
-    /// The most events of one execution.
-    #[schemars(range(min = 16, max = 1_000_000))]
-    pub events_per_execution: u32,
     /// The most results under an older token that an execution records; later ones only count.
     #[schemars(range(min = 1, max = 10_000))]
     pub stale_results_per_execution: u32,
-    /// The most callers that wait in this process for one execution.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    pub waiters_per_execution: u32,
     /// The most callers that wait in this process.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub waiters: u32,
     /// Tools on one page of `tools/list`.
     #[schemars(range(min = 200, max = 10_000))]
     pub tools_per_page: u32,
-    /// Rows on one page of a list of executions.
-    #[schemars(range(min = 1, max = 10_000))]
-    pub executions_per_page: u32,
     /// Lines a second that the stderr of one child may add to the log; the rest is counted.
     #[schemars(range(min = 1, max = 100_000))]
     pub child_log_rate: u32,
@@ -284,7 +275,7 @@ pub struct Limits {
 #[serde(default, deny_unknown_fields)]
 pub struct Log {
     /// Level or filter: `error`, `warn`, `info`, `debug`, `trace`, or `warn,durable_mcp=debug`.
-    #[schemars(length(min = 1, max = 1024), extend("default" = "info"))]
+    #[schemars(length(min = 1, max = 1024), extend("x-format" = "log-filter", "default" = "info"))]
     pub level: Text,
     /// Form of a line.
     pub format: LogFormat,

@@ -21,7 +21,6 @@ reconcile = { tool = "${CANARY}", arguments = { deep = [{ x = "${CANARY}" }] }, 
 [servers.b]
 url = "https://ada:canary-4711-do-not-print@b.example/mcp?key=canary-4711-do-not-print#canary-4711-do-not-print"
 headers = { Authorization = "Bearer canary-4711-do-not-print" }
-allow_private = ["${CANARY}"]
 [tools.c]
 command = ["run", "canary-4711-do-not-print", "${CANARY}"]
 description = "${CANARY}"

@@ -125,17 +125,6 @@ pub enum Response {
     Sse,
 }
 
-/// Who shares one connection to an upstream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Isolation {
-    #[default]
-    Shared,
-    Principal,
-    Session,
-    Call,
-}
-
 /// The policy of a call, as far as a server or tool says something of its own.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -235,9 +224,6 @@ pub struct Server {
     /// Headers sent with every request to the address.
     #[schemars(extend("x-headers" = true))]
     pub headers: IndexMap<String, Secret>,
-    /// Private, link-local or loopback hosts to which a redirect or a discovered address may lead.
-    #[schemars(length(max = 256), inner(length(min = 1)))]
-    pub allow_private: Vec<Text>,
     /// What stands before the tool names in `serve`; without it `NAME__`. Empty leaves the names unchanged.
     #[schemars(extend("x-format" = "prefix"))]
     pub prefix: Option<Text>,
@@ -260,8 +246,6 @@ pub struct Server {
     pub request_timeout: Millis,
     /// How a server that died is started again.
     pub restart: Restart,
-    /// Who shares one connection to the server.
-    pub isolation: Isolation,
     /// What holds for every tool of the server that says nothing else.
     #[serde(flatten)]
     pub policy: OwnPolicy,

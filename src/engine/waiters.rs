@@ -2,6 +2,7 @@
 //! never a call: whoever waits also reads the store.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
@@ -51,19 +52,20 @@ struct Entry {
 #[derive(Debug)]
 pub struct Waiters {
     entries: Mutex<HashMap<ExecutionId, Entry>>,
+    callers: AtomicUsize,
     arrived: Notify,
     limit: usize,
 }
 
 impl Waiters {
-    /// At most `limit` executions may be waited for.
+    /// At most `limit` callers may wait.
     pub fn new(limit: usize) -> Waiters {
-        Waiters { entries: Mutex::default(), arrived: Notify::new(), limit }
+        Waiters { entries: Mutex::default(), callers: AtomicUsize::new(0), arrived: Notify::new(), limit }
     }
 
     /// True when one more may wait.
     pub fn has_room(&self) -> bool {
-        self.entries().len() < self.limit
+        self.callers.load(Ordering::Relaxed) < self.limit
     }
 
     /// Counts a caller in. `seen` is the row it found: an end that this row has overtaken (an `unknown` of which
@@ -76,6 +78,7 @@ impl Waiters {
             left: Arc::new(Notify::new()),
         });
         entry.callers += 1;
+        self.callers.fetch_add(1, Ordering::Relaxed);
         if let Some(seen) = seen.filter(|head| !head.state.is_settled()) {
             entry.sight.send_if_modified(|sight| {
                 let overtaken = sight.settled.as_ref().is_some_and(|old| old.head.next_seq < seen.next_seq);
@@ -101,6 +104,7 @@ impl Waiters {
             return true;
         };
         entry.callers -= 1;
+        self.callers.fetch_sub(1, Ordering::Relaxed);
         let last = entry.callers == 0;
         told(last);
         if last && let Some(entry) = entries.remove(&id) {

@@ -1,6 +1,7 @@
 //! The front of a listener: what every request passes before a router sees it. Host and Origin, size, identity, in this
 //! order, and before the body is read. Knows no routes but those that need no identity.
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 
 use axum::Router;
@@ -16,7 +17,7 @@ use super::auth::{Access, Auth, Connection, Proof};
 use super::guard::Guard;
 use super::refusal::Refusal;
 use super::token::random_hex;
-use crate::model::principal::{Principal, Scope};
+use crate::model::principal::{DEFAULT_NAMESPACE, Principal, Scope};
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,8 @@ pub struct Front {
     pub router: Router,
     /// The path of the MCP endpoint; what lies at and below it needs the scope `call`.
     pub mcp_path: String,
+    /// The namespaces that are declared besides `default`.
+    pub namespaces: BTreeSet<String>,
     /// The largest body of a request elsewhere.
     pub body_bytes_max: usize,
 }
@@ -76,6 +79,7 @@ impl Front {
         let path = head.uri.path();
         if !is_open(path) {
             let access = self.auth.identify(&head.headers, Some(connection.peer.ip())).await?;
+            self.require_declared(&access)?;
             if is_mcp {
                 access.require(Scope::Call)?;
             }
@@ -87,6 +91,20 @@ impl Front {
         // A router is always ready; a clone is two reference counts.
         let Ok(response) = self.router.clone().call(request).await;
         Ok(response)
+    }
+
+    /// A credential of a tenant that this server does not have is somebody's mistake, and opens nothing.
+    fn require_declared(&self, access: &Access) -> Result<(), Refusal> {
+        let namespace = &access.principal.namespace;
+        if namespace == DEFAULT_NAMESPACE || self.namespaces.contains(namespace) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            StatusCode::FORBIDDEN,
+            "namespace_unknown",
+            "the namespace of this credential is not declared on this server",
+            "declare it in the configuration: [namespaces.NAME]",
+        ))
     }
 
     fn is_mcp(&self, path: &str) -> bool {

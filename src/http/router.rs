@@ -16,7 +16,11 @@ pub fn router(mcp: Router, store: Arc<dyn Store>, readiness: Arc<Readiness>) -> 
     mcp.merge(health::routes(readiness, store.clone()))
         .merge(executions::routes(store))
         .fallback(async || {
-            Refusal::not_found("there is nothing at this path", "MCP clients connect to /mcp").into_response()
+            Refusal::not_found(
+                "there is nothing at this path",
+                "MCP clients connect to the address that the server prints at its start",
+            )
+            .into_response()
         })
         .layer(DefaultBodyLimit::disable())
 }

@@ -153,6 +153,11 @@ impl Face {
         let headers = caller.key_headers.iter().map(Vec::as_slice);
         let key = keys::resolve(params, headers, tool.service.key_argument.as_deref()).map_err(|e| e.rpc_error())?;
         let arguments = params.arguments.map_or("{}", |raw| raw.get());
+        let arguments_max = self.settings.argument_bytes_max;
+        if arguments.len() > arguments_max {
+            let words = format!("the arguments are longer than {arguments_max} bytes; limits.argument_bytes sets this");
+            return Err(RpcError::new(code::INVALID_PARAMS, words));
+        }
         let call = Call {
             tool: tool.clone(),
             principal: caller.principal.clone(),

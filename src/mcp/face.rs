@@ -1,12 +1,13 @@
 //! What every transport of the protocol face shares: the engine, the settings, the lists. Speaks no transport.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::envelope;
 use super::listing::Pages;
+use super::rate::Bucket;
 use super::session::Sessions;
 use crate::engine::Engine;
 use crate::engine::catalog::{Listing, ResponseMode};
@@ -16,6 +17,8 @@ use crate::engine::catalog::{Listing, ResponseMode};
 pub struct Settings {
     /// Bounds on one message.
     pub envelope: envelope::Limits,
+    /// How long the body of a request may take to come.
+    pub body_timeout_ms: u64,
     /// How answers are written over HTTP, where a tool says nothing else.
     pub response: ResponseMode,
     /// A call that ends within this time, and has nothing else to say, is answered as JSON.
@@ -28,6 +31,14 @@ pub struct Settings {
     pub sessions_max: usize,
     /// A legacy session that says nothing for so long is gone.
     pub session_idle_ms: i64,
+    /// An open stream counts as a sign of life of its session so often.
+    pub session_heartbeat_ms: u64,
+    /// Legacy sessions opened a second, in the long run.
+    pub initialize_rate: u32,
+    /// Legacy sessions that may be opened at once before the rate counts.
+    pub initialize_burst: u32,
+    /// Bytes of the arguments of a call.
+    pub argument_bytes_max: usize,
     /// Calls in flight at once in one session or connection.
     pub in_flight_max: usize,
     /// How long discovery and lists wait for an upstream that was never heard of.
@@ -57,12 +68,17 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             envelope: envelope::Limits::default(),
+            body_timeout_ms: 60_000,
             response: ResponseMode::Auto,
             json_within_ms: 1_000,
             keep_alive_ms: 10_000,
             page_size: 200,
             sessions_max: 10_000,
             session_idle_ms: 86_400_000,
+            session_heartbeat_ms: 30_000,
+            initialize_rate: 100,
+            initialize_burst: 1_000,
+            argument_bytes_max: 4 << 20,
             in_flight_max: 1_000,
             first_list_wait_ms: 10_000,
             result_wait_ms: 50_000,
@@ -81,6 +97,8 @@ pub struct Face {
     pub settings: Settings,
     /// Legacy sessions.
     pub sessions: Sessions,
+    /// How often sessions may be opened.
+    pub(super) opening: Mutex<Bucket>,
     /// Rendered pages of the tool list.
     pub(super) pages: Pages,
     /// Authenticates cursors; the same for the life of the process, a stale cursor is a clear error.
@@ -98,8 +116,10 @@ impl Face {
     pub fn new(engine: Arc<Engine>, settings: Settings) -> Arc<Face> {
         let mut cursor_key = [0; 32];
         getrandom::fill(&mut cursor_key).expect("the system's random generator works");
+        let opening = Bucket::new(settings.initialize_rate, settings.initialize_burst, engine.clock().now_ms());
         Arc::new(Face {
             sessions: Sessions::new(settings.sessions_max, settings.session_idle_ms),
+            opening: Mutex::new(opening),
             pages: Pages::default(),
             cursor_key,
             draining: CancellationToken::new(),

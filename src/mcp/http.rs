@@ -2,10 +2,11 @@
 //! JSON or as an event stream; GET streams notifications to legacy sessions; DELETE ends one. Authenticates nobody and
 //! checks no Host or Origin: the guard in front of it does.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -17,7 +18,7 @@ use super::answer::{self, Reply};
 use super::call::{Begun, Caller};
 use super::envelope::Message;
 use super::era::{self, Ruling};
-use super::face::Face;
+use super::face::{Face, Settings};
 use super::headers::{self, Field};
 use super::id::Id;
 use super::reject::{RpcError, Source, code, http_status};
@@ -28,17 +29,16 @@ use crate::engine::catalog::ResponseMode;
 use crate::model::principal::Principal;
 use crate::model::revision::{Era, Revision};
 
-/// The routes of the endpoint. Requests must carry their [`Principal`] as an extension.
-pub fn router(face: Arc<Face>) -> Router {
-    Router::new()
-        .route("/mcp", any(|State(face), request: Request| endpoint(face, None, request)))
-        .route(
-            "/mcp/{namespace}",
-            any(|State(face), Path(namespace): Path<String>, request: Request| {
-                endpoint(face, Some(namespace), request)
-            }),
-        )
-        .with_state(face)
+/// The routes of the endpoint at `path`, and below it at each namespace's name with `namespace_paths`. Requests must
+/// carry their [`Principal`] as an extension.
+pub fn router(face: Arc<Face>, path: &str, namespace_paths: bool) -> Router {
+    let mut router = Router::new().route(path, any(|State(face), request: Request| endpoint(face, None, request)));
+    if namespace_paths {
+        let named =
+            |State(face), Path(namespace): Path<String>, request: Request| endpoint(face, Some(namespace), request);
+        router = router.route(&format!("{path}/{{namespace}}"), any(named));
+    }
+    router.with_state(face)
 }
 
 async fn endpoint(face: Arc<Face>, namespace: Option<String>, request: Request) -> Response {
@@ -47,7 +47,8 @@ async fn endpoint(face: Arc<Face>, namespace: Option<String>, request: Request) 
     };
     // A namespace in the path that is not the credential's does not exist for the caller.
     if namespace.is_some_and(|namespace| namespace != principal.namespace) {
-        return StatusCode::NOT_FOUND.into_response();
+        let words = "the path names a namespace that is not the one of the credential";
+        return rpc(404, None, &RpcError::new(code::INVALID_REQUEST, words));
     }
     let (parts, body) = request.into_parts();
     match parts.method {
@@ -62,15 +63,9 @@ async fn post(face: Arc<Face>, principal: Principal, headers: &HeaderMap, body: 
     if let Err(refusal) = check_media_types(headers) {
         return *refusal;
     }
-    let bytes_max = face.settings.envelope.bytes_max;
-    let bytes = match Limited::new(body, bytes_max).collect().await {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let error = RpcError::new(code::INVALID_REQUEST, format!("the body is longer than {bytes_max} bytes"));
-            return rpc(413, None, &error);
-        }
-        // The client left in the middle of its own message.
-        Err(_) => return StatusCode::BAD_REQUEST.into_response(),
+    let bytes = match read(body, &face.settings).await {
+        Ok(bytes) => bytes,
+        Err(refusal) => return *refusal,
     };
     let entered = match admit::http(&bytes, &face.settings.envelope, headers) {
         Ok(entered) => entered,
@@ -98,6 +93,38 @@ async fn post(face: Arc<Face>, principal: Principal, headers: &HeaderMap, body: 
             post.batch(&items, session).await
         }
     }
+}
+
+/// The whole body, within its bounds of size and time.
+async fn read(mut body: Body, settings: &Settings) -> Result<Bytes, Box<Response>> {
+    let bytes_max = settings.envelope.bytes_max;
+    let too_long = |body: Body| {
+        tokio::spawn(drain(body));
+        let words = format!("the body is longer than {bytes_max} bytes");
+        rpc(413, None, &RpcError::new(code::INVALID_REQUEST, words))
+    };
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(Box::new(too_long(body)));
+    }
+    let read = Limited::new(&mut body, bytes_max).collect();
+    let refusal = match tokio::time::timeout(Duration::from_millis(settings.body_timeout_ms), read).await {
+        Ok(Ok(collected)) => return Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => too_long(body),
+        // The client left in the middle of its own message.
+        Ok(Err(_)) => StatusCode::BAD_REQUEST.into_response(),
+        Err(_) => rpc(408, None, &RpcError::new(code::INVALID_REQUEST, "the body did not come in time")),
+    };
+    Err(Box::new(refusal))
+}
+
+/// How long a client may go on sending a body that is refused.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Takes in what is left and keeps nothing of it: a client that is cut while it sends never reads why.
+async fn drain(mut body: Body) {
+    let rest = async { while let Some(Ok(_)) = body.frame().await {} };
+    // A client that is not done by then is cut.
+    let _ = tokio::time::timeout(DRAIN, rest).await;
 }
 
 /// The body has to be JSON, and the client has to read both forms of an answer (specification, Streamable HTTP).
@@ -167,10 +194,13 @@ impl Post<'_> {
             Err(error) => return respond(Era::Legacy, id, Err((Source::Handler, error))),
         };
         let now_ms = self.face.engine.clock().now_ms();
+        if let Err(wait_ms) = self.face.opening.lock().unwrap_or_else(PoisonError::into_inner).take(now_ms) {
+            return too_many(id, "sessions are being opened too fast; try again later", wait_ms);
+        }
         let session = Session::new(hello.revision, hello.client_name, self.principal, now_ms);
         let result = self.face.initialize_result(hello.revision).await;
         let Some(session_id) = self.face.sessions.open(session, now_ms) else {
-            return rpc(429, Some(id), &answer::overload("too many sessions are open; try again later".into()));
+            return too_many(id, "too many sessions are open; try again later", SESSION_RETRY_MS);
         };
         let mut response = respond(Era::Legacy, id, Ok(result.into()));
         if let Ok(value) = HeaderValue::from_str(&session_id) {
@@ -345,7 +375,10 @@ fn delete(face: &Face, principal: &Principal, headers: &HeaderMap) -> Response {
         Err(rejection) if rejection.status == 405 => return not_allowed(),
         Err(rejection) => return rpc(rejection.status, None, &rejection.error),
     }
-    let id = headers.get(headers::SESSION_ID).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let id = match Field::of(headers, headers::SESSION_ID) {
+        Field::Value(id) => id,
+        Field::Absent | Field::Invalid => return unreadable_session(),
+    };
     match face.sessions.find(id, principal, face.engine.clock().now_ms()) {
         Lookup::Found(_) => face.sessions.close(id),
         Lookup::Unknown => {}
@@ -355,11 +388,14 @@ fn delete(face: &Face, principal: &Principal, headers: &HeaderMap) -> Response {
 }
 
 fn session_of(face: &Face, principal: &Principal, headers: &HeaderMap) -> Result<Arc<Session>, Box<Response>> {
-    let Some(id) = headers.get(headers::SESSION_ID) else {
-        let words = "the header Mcp-Session-Id is missing; send initialize first";
-        return Err(Box::new(rpc(400, None, &RpcError::new(code::INVALID_REQUEST, words))));
+    let id = match Field::of(headers, headers::SESSION_ID) {
+        Field::Value(id) => id,
+        Field::Absent => {
+            let words = "the header Mcp-Session-Id is missing; send initialize first";
+            return Err(Box::new(rpc(400, None, &RpcError::new(code::INVALID_REQUEST, words))));
+        }
+        Field::Invalid => return Err(Box::new(unreadable_session())),
     };
-    let id = id.to_str().unwrap_or_default();
     match face.sessions.find(id, principal, face.engine.clock().now_ms()) {
         Lookup::Found(session) => Ok(session),
         Lookup::Unknown => {
@@ -374,6 +410,21 @@ fn session_of(face: &Face, principal: &Principal, headers: &HeaderMap) -> Result
 const SESSION_GONE: i64 = -32001;
 /// Legacy only: the session is somebody else's.
 const SESSION_FOREIGN: i64 = -32003;
+
+/// When a place for a session may be free: idle ones are looked for at least so often.
+const SESSION_RETRY_MS: i64 = 60_000;
+
+/// A client that opens sessions faster than they end. The status is what proxies and clients back off for.
+fn too_many(id: &Id<'_>, words: &'static str, wait_ms: i64) -> Response {
+    let mut response = rpc(429, Some(id), &answer::overload(words.into()));
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from((wait_ms + 999) / 1_000));
+    response
+}
+
+fn unreadable_session() -> Response {
+    let words = "the header Mcp-Session-Id must be there once and be plain text";
+    rpc(400, None, &RpcError::new(code::INVALID_REQUEST, words))
+}
 
 fn foreign_session() -> Response {
     rpc(403, None, &RpcError::new(SESSION_FOREIGN, "the session belongs to another caller"))

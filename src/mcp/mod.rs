@@ -20,6 +20,7 @@ pub mod meta;
 pub mod method;
 pub mod names;
 pub mod progress;
+pub mod rate;
 pub mod reject;
 pub mod scan;
 pub mod session;

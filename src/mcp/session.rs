@@ -40,6 +40,11 @@ impl Session {
             last_seen_ms: AtomicI64::new(now_ms),
         }
     }
+
+    /// Counts a sign of life.
+    pub fn seen(&self, now_ms: i64) {
+        self.last_seen_ms.store(now_ms, Ordering::Relaxed);
+    }
 }
 
 /// The legacy sessions of this process.
@@ -96,7 +101,7 @@ impl Sessions {
             }
             return Lookup::Unknown;
         }
-        session.last_seen_ms.store(now_ms, Ordering::Relaxed);
+        session.seen(now_ms);
         Lookup::Found(session.clone())
     }
 
@@ -130,6 +135,10 @@ impl Sessions {
             }
             keep
         });
+        // The place of many that are gone is given back, and enough is kept for those that stay.
+        if entries.len() < entries.capacity() / 4 {
+            entries.shrink_to_fit();
+        }
     }
 
     /// A session with a running call is not idle.

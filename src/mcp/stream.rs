@@ -225,32 +225,51 @@ pub(super) fn carries_message(revision: Revision) -> bool {
 
 /// The stream of a legacy session: list changes and signs of life, until the session or the process ends.
 pub(super) fn of_session(face: &Arc<Face>, session: &Arc<Session>) -> Response {
-    let keep_alive = Duration::from_millis(face.settings.keep_alive_ms.max(1));
     let mut changes = face.engine.catalog().changes();
     changes.borrow_and_update();
-    let state = (face.clone(), session.clone(), changes, true);
-    let stream = futures_util::stream::unfold(state, move |(face, session, mut changes, first)| async move {
-        let chunk = if first {
+    let listening = Listening { face: face.clone(), session: session.clone(), changes, opened: false };
+    let stream = futures_util::stream::unfold(listening, |mut listening| async move {
+        let chunk = listening.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(chunk)), listening))
+    });
+    sse(Body::from_stream(stream))
+}
+
+struct Listening {
+    face: Arc<Face>,
+    session: Arc<Session>,
+    changes: tokio::sync::watch::Receiver<u64>,
+    opened: bool,
+}
+
+impl Listening {
+    async fn next(&mut self) -> Option<String> {
+        if !std::mem::replace(&mut self.opened, true) {
             // The first bytes tell proxies and clients that the stream is open.
-            frame::KEEP_ALIVE.to_owned()
-        } else {
+            return Some(frame::KEEP_ALIVE.to_owned());
+        }
+        let settings = &self.face.settings;
+        let keep_alive = tokio::time::sleep(Duration::from_millis(settings.keep_alive_ms.max(1)));
+        tokio::pin!(keep_alive);
+        let mut heartbeat = tokio::time::interval(Duration::from_millis(settings.session_heartbeat_ms.max(1)));
+        loop {
             tokio::select! {
-                () = session.closed.cancelled() => return None,
-                () = face.draining.cancelled() => return None,
-                changed = changes.changed() => {
+                () = self.session.closed.cancelled() => return None,
+                () = self.face.draining.cancelled() => return None,
+                // Whoever listens is there, even if it has nothing to say.
+                _ = heartbeat.tick() => self.session.seen(self.face.engine.clock().now_ms()),
+                changed = self.changes.changed() => {
                     changed.ok()?;
                     let mut message = String::new();
                     frame::notification(&mut message, "notifications/tools/list_changed", None);
                     let mut event = String::new();
                     frame::event(&mut event, None, &message);
-                    event
+                    return Some(event);
                 }
-                () = tokio::time::sleep(keep_alive) => frame::KEEP_ALIVE.to_owned(),
+                () = &mut keep_alive => return Some(frame::KEEP_ALIVE.to_owned()),
             }
-        };
-        Some((Ok::<_, Infallible>(Bytes::from(chunk)), (face, session, changes, false)))
-    });
-    sse(Body::from_stream(stream))
+        }
+    }
 }
 
 fn sse(body: Body) -> Response {

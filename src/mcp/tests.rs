@@ -136,11 +136,9 @@ fn served(entered: Entered<'_>, headers: &HeaderMap, session: Option<Revision>) 
     let admitted = match entered {
         Entered::One(admitted) => admitted,
         Entered::Batch(items) => {
-            era::decide_batch(session).map_err(|rejection| Refusal { id: None, rejection })?;
-            for item in items {
-                admit::batch_element(item, session.unwrap())?;
-            }
-            return Ok(());
+            // Elements are refused one by one, each in its own answer.
+            assert!(!items.is_empty());
+            return era::decide_batch(session).map_err(|rejection| Refusal { id: None, rejection });
         }
     };
     if let Body::Call(call) = &admitted.body {

@@ -41,12 +41,15 @@ pub struct Assembly {
     servers: Vec<Upstream>,
 }
 
-/// How often idle sessions are looked for.
+/// How often idle sessions are looked for; more often when they are to end sooner.
 const SESSION_SWEEP: Duration = Duration::from_secs(60);
+const SESSION_SWEEP_MIN: Duration = Duration::from_millis(100);
 
 impl Assembly {
     /// Opens the store and starts everything; what a dead process left is settled before anything new begins.
     pub async fn start(loaded: &Arc<Loaded>, shape: Shape) -> Result<Assembly, Failure> {
+        // What is wrong with the configuration is said before anything is touched.
+        let rules = upstreams::reconcile_rules(loaded)?;
         let store = open_store(loaded).await?;
         let names = upstreams::names(loaded, shape.demo);
         let settings = settings::engine(&loaded.config, shape.wrap);
@@ -56,7 +59,6 @@ impl Assembly {
         if shape.roles.scheduler {
             engine.settle_due().await.map_err(unusable)?;
         }
-        let rules = upstreams::reconcile_rules(loaded)?;
         let reconciler = Reconciler::new(engine.clone(), executors.clone(), rules, reconcile::Settings::default());
         let worker = Worker::new(engine.clone(), executors);
         engine.start_loops(shape.roles.scheduler);
@@ -75,12 +77,11 @@ impl Assembly {
         Ok(Assembly { engine, face, readiness, servers })
     }
 
-    /// Lets what runs end within `grace`, settles the rest as what it is, then ends the upstreams and everything else.
+    /// Lets what runs end within `grace`, records the rest as what it is, then ends the upstreams.
     pub async fn end(self, grace: Duration) {
         self.face.draining.cancel();
-        self.engine.wind_down(grace).await;
+        self.engine.close(grace).await;
         futures_util::future::join_all(self.servers.iter().map(Upstream::shutdown)).await;
-        self.engine.close(Duration::ZERO).await;
     }
 }
 
@@ -98,6 +99,7 @@ pub async fn open_store(loaded: &Loaded) -> Result<Arc<dyn Store>, Failure> {
         batch_max: config.store.max_batch as usize,
         busy_timeout_ms: config.store.busy_timeout.0.max(1) as u64,
         point_readers: config.store.readers as usize,
+        migrates: config.store.migrate == crate::config::settings::Migrate::Auto,
         limits: crate::model::decide::Limits { notes_max: config.limits.stale_results_per_execution },
         ..SqliteSettings::default()
     };
@@ -137,10 +139,12 @@ async fn report_start(server: Upstream, readiness: Arc<Readiness>, stop: Cancell
 }
 
 async fn sweep_sessions(face: Arc<Face>, stop: CancellationToken) {
+    let idle = Duration::from_millis(face.settings.session_idle_ms.max(0) as u64);
+    let pause = (idle / 2).clamp(SESSION_SWEEP_MIN, SESSION_SWEEP);
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            () = tokio::time::sleep(SESSION_SWEEP) => face.sessions.sweep_idle(face.engine.clock().now_ms()),
+            () = tokio::time::sleep(pause) => face.sessions.sweep_idle(face.engine.clock().now_ms()),
         }
     }
 }

@@ -54,14 +54,15 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
         origins: config.server.allowed_origins.iter().map(|origin| origin.to_string()).collect(),
     };
     let mcp = match roles.mcp {
-        true => mcp::http::router(assembly.face.clone()),
+        true => mcp::http::router(assembly.face.clone(), &config.server.path, config.server.namespace_paths),
         false => axum::Router::new(),
     };
     let front = Arc::new(Front {
         guard: Guard::new(&guard).map_err(Failure::usage)?,
         auth: authentication(&loaded, listen, &assembly)?,
         router: router(mcp, assembly.engine.store().clone(), assembly.readiness.clone()),
-        mcp_path: "/mcp".into(),
+        mcp_path: config.server.path.to_string(),
+        namespaces: config.namespaces.keys().cloned().collect(),
         body_bytes_max: config.server.max_body_bytes.len(),
     });
     let limits = listener::Limits {
@@ -78,7 +79,7 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
             stop.soon.cancelled().await;
             assembly.readiness.drain();
             assembly.face.draining.cancel();
-            assembly.engine.draining().cancel();
+            assembly.engine.drain();
             // Work whose caller does not wait for it gets the same time as work whose caller does.
             Instant::now() + limits.shutdown_grace
         };
@@ -131,7 +132,7 @@ fn authentication(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Asse
 /// Tells the operator that the endpoint is up, what it offers, and what to type next.
 async fn announce(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Assembly, demo: bool) {
     let listing = assembly.engine.catalog().listing();
-    let url = format!("http://{listen}/mcp");
+    let url = format!("http://{listen}{}", &*loaded.config.server.path);
     eprintln!("durable-mcp {} listens on {url}", env!("CARGO_PKG_VERSION"));
     for tool in &listing.tools {
         let policy = &tool.policy;

@@ -1,6 +1,7 @@
 //! The one integration binary: a module per theme, so that the library is linked once. Helpers are in `support`; what
 //! stands behind and in front of the program (fixture server, client drivers) is in `tests/kit` and `tests/clients`.
 
+mod auth;
 mod cases_deadline;
 mod cases_disconnect;
 mod cases_duplicates;
@@ -8,6 +9,7 @@ mod cases_limits;
 mod cases_proxy;
 mod cases_scene;
 mod cases_unknown;
+mod cli;
 mod clients_direct;
 mod crash_descendants;
 mod crash_load;
@@ -19,9 +21,12 @@ mod crash_stopped;
 mod crash_upstream;
 mod exact_bytes;
 mod handles;
+mod hostile;
 mod identity;
 mod kit_direct;
 mod lists;
+mod secrets;
+mod startup;
 mod support;
 mod through;
 mod tidy;

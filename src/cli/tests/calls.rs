@@ -74,7 +74,7 @@ fn json_rpc_errors_have_their_exit_codes() {
         let error = RpcError { code, message: message.into(), data: json!({ "next": "do this" }) };
         let failure = call::refused(&error, "x");
         assert_eq!(failure.exit, exit, "{code} {message}");
-        assert_eq!(failure.to_string(), format!("error: x: {message}\nnext: do this"));
+        assert_eq!(failure.to_string(), format!("error: x: {message}; do this"));
     }
 }
 

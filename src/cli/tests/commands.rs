@@ -102,24 +102,24 @@ async fn submit(store: &dyn Store, n: u8) {
 }
 
 #[tokio::test]
-async fn executions_are_lines_of_json_for_programs_and_tables_for_people() {
+async fn executions_are_lines_of_json_where_asked_for_and_tables_else() {
     let scene = Scene::new();
     scene.fill().await;
-    for line in ["executions list --store STORE", "executions list --store STORE --json"] {
-        let (ended, text) = scene.run(line, line.ends_with("json")).await;
+    for terminal in [true, false] {
+        let (ended, text) = scene.run("executions list --store STORE --json", terminal).await;
         assert_eq!(Scene::exit(&ended), 0);
         let states: Vec<String> = text
             .lines()
             .map(|row| serde_json::from_str::<Value>(row).unwrap()["state"].as_str().unwrap().to_owned())
             .collect();
-        assert_eq!(states, ["leased", "completed"], "{line}");
+        assert_eq!(states, ["leased", "completed"], "{terminal}");
+        let (_, table) = scene.run("executions list --store STORE", terminal).await;
+        assert!(table.starts_with("ID   "), "{table}");
+        assert!(!table.contains('\u{7}') && table.contains("demo/bell\u{fffd}"), "{table}");
     }
-    let (_, table) = scene.run("executions list --store STORE", true).await;
-    assert!(table.starts_with("ID   "), "{table}");
-    assert!(!table.contains('\u{7}') && table.contains("demo/bell\u{fffd}"), "{table}");
-    let (_, filtered) = scene.run("executions list --store STORE --state failed,completed", false).await;
+    let (_, filtered) = scene.run("executions list --store STORE --json --state failed,completed", false).await;
     assert_eq!(filtered.lines().count(), 1);
-    let (_, one) = scene.run("executions list --store STORE --limit 1", false).await;
+    let (_, one) = scene.run("executions list --store STORE --json --limit 1", false).await;
     assert!(one.contains(&id(2).to_string()) && one.lines().count() == 1);
 }
 
@@ -144,7 +144,7 @@ async fn an_execution_is_found_by_the_start_of_its_id() {
     }
     let ambiguous = scene.run(&format!("executions show {} --store STORE", &whole[..10]), false).await.0.unwrap_err();
     assert!(ambiguous.error.contains(&whole), "{ambiguous}");
-    let (_, events) = scene.run(&format!("executions events {whole} --store STORE"), false).await;
+    let (_, events) = scene.run(&format!("executions events {whole} --store STORE --json"), false).await;
     assert_eq!(events.lines().count(), 3);
     let (_, table) = scene.run(&format!("executions events {whole} --store STORE"), true).await;
     assert!(table.starts_with("SEQ  AT") && table.contains("completed"), "{table}");
@@ -166,7 +166,7 @@ async fn a_result_is_the_exact_text_and_the_exit_code_tells_the_rest() {
 #[tokio::test]
 async fn looking_makes_no_store() {
     let scene = Scene::new();
-    let (ended, text) = scene.run("executions list --store STORE", false).await;
+    let (ended, text) = scene.run("executions list --store STORE --json", false).await;
     assert_eq!((Scene::exit(&ended), text.as_str()), (0, ""));
     assert!(!scene.folder.path().join("a.db").exists());
 }
@@ -178,7 +178,7 @@ async fn a_token_is_printed_once_listed_without_its_secret_and_revoked() {
     let token = token.trim_end().to_owned();
     assert!(token.starts_with("dmcp_"), "{token}");
     let prefix = &token[5..17];
-    let (_, list) = scene.run("token list --store STORE", false).await;
+    let (_, list) = scene.run("token list --store STORE --json", false).await;
     assert!(list.contains(prefix) && !list.contains(&token[18..]), "{list}");
     assert!(list.contains(r#""scopes":["call","read","cancel"],"state":"valid""#), "{list}");
     assert_eq!(Scene::exit(&scene.run("token revoke ffffffffffff --store STORE", false).await.0), 3);

@@ -1,5 +1,7 @@
 //! A real listener: keep-alive, limits, and the end.
 
+use std::collections::BTreeSet;
+
 use axum::Router;
 use axum::routing::get;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -21,7 +23,14 @@ async fn start(router: Router, limits: Limits) -> Server {
     let address = listener.local_addr().unwrap();
     let guard = Guard::new(&GuardSettings { listen: address, hosts: vec![], origins: vec![] }).unwrap();
     let auth = Auth::none(None);
-    let front = Arc::new(Front { guard, auth, router, mcp_path: "/mcp".into(), body_bytes_max: 1 << 20 });
+    let front = Arc::new(Front {
+        guard,
+        auth,
+        router,
+        mcp_path: "/mcp".into(),
+        namespaces: BTreeSet::new(),
+        body_bytes_max: 1 << 20,
+    });
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn(serve(listener, front, limits, shutdown.clone()));
     Server { address, shutdown, serving }

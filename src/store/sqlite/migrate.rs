@@ -39,6 +39,21 @@ pub(super) fn run(connection: &mut Connection, path: &Path, migrations: &[Migrat
     Ok(())
 }
 
+/// Changes nothing; says whether the database at `path` has the schema that this program works with.
+pub(super) fn check(connection: &Connection, path: &Path, migrations: &[Migration]) -> Result<()> {
+    let known = migrations.iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0);
+    match version(connection)? {
+        Some(found) if found == known => Ok(()),
+        Some(found) if found > known => Err(Error::TooNew { found, known }),
+        found => Err(Error::Unavailable(format!(
+            "{} has schema version {}, this program works with {known}, and store.migrate is `check`; \
+             start once with `auto`",
+            path.display(),
+            found.unwrap_or(0)
+        ))),
+    }
+}
+
 /// The newest version in the database; `None` when it has none.
 fn version(connection: &Connection) -> Result<Option<i64>> {
     const EXISTS: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'refinery_schema_history'";

@@ -35,7 +35,11 @@ pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Connections
     let mut writer = connect(path, settings.writer_cache_kib).map_err(named)?;
     prepare_writer(&writer, settings).map_err(|error| named(Fault::from(error).error))?;
     check_pages(&writer, path, settings)?;
-    migrate::run(&mut writer, path, &migrate::migrations()).map_err(named)?;
+    if settings.migrates {
+        migrate::run(&mut writer, path, &migrate::migrations()).map_err(named)?;
+    } else {
+        migrate::check(&writer, path, &migrate::migrations()).map_err(named)?;
+    }
     let checkpointer = connect(path, CHECKPOINTER_CACHE_KIB).map_err(named)?;
     let synchronous = settings.synchronous.pragma();
     checkpointer.pragma_update(None, "synchronous", synchronous).map_err(|error| named(Fault::from(error).error))?;

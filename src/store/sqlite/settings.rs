@@ -62,6 +62,8 @@ pub struct SqliteSettings {
     pub heads_cached: usize,
     /// Unkeyed equal executions looked at per call.
     pub twins_max: usize,
+    /// Opening brings an older or new file to the present schema; else it only checks that it is there.
+    pub migrates: bool,
     /// Bounds on what is recorded about one execution.
     pub limits: Limits,
 }
@@ -88,6 +90,7 @@ impl Default for SqliteSettings {
             check_bytes_max: 256 << 20,
             heads_cached: 4_096,
             twins_max: 256,
+            migrates: true,
             limits: Limits::default(),
         }
     }

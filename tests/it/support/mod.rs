@@ -17,6 +17,7 @@ pub mod raw_stdio;
 mod rmcp_client;
 pub mod servers;
 pub mod store_check;
+pub mod store_count;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -301,6 +301,14 @@ impl Connection {
         assert!(matches!(read, Ok(0) | Err(_)), "it says more");
     }
 
+    /// Waits until the peer has closed, whatever it says before; panics if it does not close.
+    pub async fn ended(&mut self, deadline: Duration) {
+        let mut rest = Vec::new();
+        let read = timeout(deadline, self.stream.read_to_end(&mut rest)).await;
+        // A reset is an end too.
+        let _ = read.unwrap_or_else(|_| panic!("still open after {deadline:?}"));
+    }
+
     /// Moves some body bytes from the wire into `body`; false at the end of the body.
     async fn more_body(&mut self) -> bool {
         match self.framing {
