@@ -232,20 +232,15 @@ impl Engine {
     }
 
     /// Leases nothing more; gives what runs `grace` to end, its heartbeats going on; tells what still runs then to stop
-    /// and records what becomes of it. Bounded: `grace`, the stop grace, and a moment for the records.
-    pub async fn wind_down(&self, grace: Duration) {
+    /// and records what becomes of it; ends the loops and closes the store. Bounded: `grace`, the stop grace, and a
+    /// moment for the records. What is not recorded even then is settled as of a dead process by whoever comes next.
+    pub async fn close(&self, grace: Duration) {
         // Both ends of each wait are fine: the next step is the harder one.
         self.drain();
         let _ = tokio::time::timeout(grace, self.running.idle()).await;
         self.halting.cancel();
         let stop_grace = Duration::from_millis(self.settings.stop_grace_ms) + RECORD_GRACE;
         let _ = tokio::time::timeout(stop_grace, self.running.idle()).await;
-    }
-
-    /// Winds down, ends the loops and closes the store. What is not recorded even then is settled as of a dead process by
-    /// whoever comes next.
-    pub async fn close(&self, grace: Duration) {
-        self.wind_down(grace).await;
         self.stop.cancel();
         self.tasks.close();
         let _ = tokio::time::timeout(RECORD_GRACE, self.tasks.wait()).await;

@@ -170,6 +170,7 @@ impl Engine {
         let arguments =
             arguments.ok_or_else(|| store::Error::Damaged(format!("the arguments of execution {id} are missing")))?;
         let meta = self.store.payload(id, PayloadKind::Meta).await?;
+        crash::point("before_claim");
         let write = self.write(id, Command::Lease(self.lease_request()));
         crash::point("before_claim");
         let applied = self.apply(Write { seen: Some(candidate), ..write }).await?;

@@ -77,12 +77,11 @@ impl Assembly {
         Ok(Assembly { engine, face, readiness, servers })
     }
 
-    /// Lets what runs end within `grace`, settles the rest as what it is, then ends the upstreams and everything else.
+    /// Lets what runs end within `grace`, records the rest as what it is, then ends the upstreams.
     pub async fn end(self, grace: Duration) {
         self.face.draining.cancel();
-        self.engine.wind_down(grace).await;
+        self.engine.close(grace).await;
         futures_util::future::join_all(self.servers.iter().map(Upstream::shutdown)).await;
-        self.engine.close(Duration::ZERO).await;
     }
 }
 

@@ -79,7 +79,7 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
             stop.soon.cancelled().await;
             assembly.readiness.drain();
             assembly.face.draining.cancel();
-            assembly.engine.draining().cancel();
+            assembly.engine.drain();
             // Work whose caller does not wait for it gets the same time as work whose caller does.
             Instant::now() + limits.shutdown_grace
         };

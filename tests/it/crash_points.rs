@@ -102,7 +102,7 @@ impl Lane {
                 _ => (round - 1) % CALLS + 1,
             };
             let point = match way {
-                Way::Start if round % 2 == 1 => "before_call:1".to_owned(),
+                Way::Start if !round.is_multiple_of(2) => "before_call:1".to_owned(),
                 Way::Start => format!("{}:1", self.point),
                 _ => format!("{}:{passing}", self.point),
             };

@@ -3,15 +3,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use durable_mcp::model::event::Event;
-use durable_mcp::store::{self, SqliteSettings};
 use futures_util::future::join_all;
 
-use crate::crash_scene::{Call, ClientLedger, Dice, SETTLED_WITHIN_MS, Tally, call, kit_setup, now_ms};
+use crate::crash_scene::{Call, ClientLedger, Dice, SETTLED_WITHIN_MS, call, kit_setup, now_ms};
 use crate::support::process_tree::{descendants, wait_gone};
-use crate::support::program::{Program, Setup};
+use crate::support::program::Program;
 use crate::support::{DEADLINE, eventually};
 
 const ROUNDS: usize = 4;
@@ -20,7 +19,9 @@ const PROCESSES: usize = 4;
 const CLIENTS: u64 = 6;
 const KILLS: usize = 8;
 /// No writer waits longer for another.
-const WRITER_WAIT_MS: u128 = 100;
+const WRITER_WAIT_MS: f64 = 100.0;
+/// So many transactions of others would fit into that time on a disk that is fast.
+const OVERTAKERS_MAX: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_calls_of_a_killed_process_are_settled_by_another_one() {
@@ -125,23 +126,33 @@ async fn four_processes_on_one_file_keep_the_guarantees_while_some_are_killed() 
     assert!(tally.of("completed") >= 200 && tally.cuts > 0, "{tally}");
 }
 
-/// Write latencies of one more process on the file: this one.
-async fn probe(setup: &Setup, leave: Arc<AtomicBool>) -> Vec<Duration> {
-    let store = store::open(&setup.store_url(), &SqliteSettings::default()).await.unwrap();
-    let mut took = Vec::new();
-    while !leave.load(Ordering::Relaxed) {
-        let since = Instant::now();
-        store.check().await.unwrap();
-        took.push(since.elapsed());
-        tokio::time::sleep(Duration::from_millis(2)).await;
+/// A stretch of time that a log speaks of, in microseconds since the epoch.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    process: usize,
+    from_us: i64,
+    to_us: i64,
+}
+
+impl Stretch {
+    fn length_ms(&self) -> f64 {
+        (self.to_us - self.from_us) as f64 / 1_000.0
     }
-    store.close().await;
-    took
+
+    /// The stretches that the lines with this number tell of; each line is written at the end of its stretch.
+    fn all(process: usize, log: &str, name: &str) -> Vec<Stretch> {
+        let of = |line: &str| {
+            let length_us: i64 = line.split(name).nth(1)?.split_whitespace().next()?.parse().ok()?;
+            let to_us = line.split_whitespace().next()?.parse::<jiff::Timestamp>().ok()?.as_microsecond();
+            Some(Stretch { process, from_us: to_us - length_us, to_us })
+        };
+        log.lines().filter_map(of).collect()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_writer_waits_long_for_another() {
-    let (setup, ledger) = kit_setup("", "");
+    let (setup, ledger) = kit_setup("[log]\nlevel = \"warn,durable_mcp::store::sqlite::writer=debug\"\n", "");
     let mut servers = join_all((0..PROCESSES).map(|_| setup.serve())).await;
     let urls: Vec<String> = servers.iter().map(|server| server.url().to_owned()).collect();
     let (clients, leave) = (ClientLedger::default(), Arc::new(AtomicBool::new(false)));
@@ -151,35 +162,45 @@ async fn no_writer_waits_long_for_another() {
             tokio::spawn(client(urls.clone(), own, clients.clone(), Dice::new(77 + n), leave.clone()))
         })
         .collect();
-    let probing = tokio::spawn({
-        let (setup, leave) = (setup.clone(), leave.clone());
-        async move { probe(&setup, leave).await }
-    });
     tokio::time::sleep(Duration::from_secs(4)).await;
     leave.store(true, Ordering::Relaxed);
     join_all(calling).await.into_iter().for_each(|client| client.unwrap());
-    let mut took = probing.await.unwrap();
-    took.sort_unstable();
-    let at = |part: usize| took[(took.len() - 1) * part / 1_000];
-    let waited: Vec<String> = servers
-        .iter()
-        .flat_map(|server| server.stderr().lines().map(str::to_owned).collect::<Vec<_>>())
-        .filter(|line| line.contains("waited for another process"))
-        .collect();
-    eprintln!(
-        "{} writes of a fifth process: p50 {:?}, p99 {:?}, p99.9 {:?}, max {:?}; long waits of the four: {waited:?}",
-        took.len(),
-        at(500),
-        at(990),
-        at(999),
-        at(1_000)
-    );
     for server in &mut servers {
         assert!(server.sigterm().await.success(), "{}", server.stderr());
     }
-    let (tally, _): (Tally, _) = clients.judge(&setup, &ledger).await;
-    eprintln!("meanwhile: {tally}");
+    let (tally, _) = clients.judge(&setup, &ledger).await;
+    eprintln!("four processes: {tally}");
     assert!(tally.of("completed") >= 200, "{tally}");
-    assert!(waited.is_empty(), "{waited:?}");
-    assert!(at(990).as_millis() <= WRITER_WAIT_MS, "{:?}", at(990));
+
+    let (mut waits, mut holds) = (Vec::new(), Vec::new());
+    for (n, server) in servers.iter().enumerate() {
+        let (mut waited, mut held) =
+            (Stretch::all(n, &server.stderr(), "waited_us="), Stretch::all(n, &server.stderr(), "held_us="));
+        assert!(waited.len() > 50, "every process wrote");
+        for stretches in [&mut waited, &mut held] {
+            stretches.sort_unstable_by_key(|stretch| stretch.to_us - stretch.from_us);
+        }
+        let at = |of: &[Stretch], part: usize| of[(of.len() - 1) * part / 100].length_ms();
+        eprintln!(
+            "process {n}: {} transactions; ms waited: p50 {} p90 {} p99 {} max {}; ms held: p50 {} p99 {} max {}",
+            waited.len(),
+            at(&waited, 50),
+            at(&waited, 90),
+            at(&waited, 99),
+            at(&waited, 100),
+            at(&held, 50),
+            at(&held, 99),
+            at(&held, 100),
+        );
+        waits.extend(waited);
+        holds.extend(held);
+    }
+    // A busy machine makes every commit slow, and a wait long, without anybody's fault: it is one when others went first
+    // again and again.
+    for wait in waits.iter().filter(|wait| wait.length_ms() > WRITER_WAIT_MS) {
+        let inside = |hold: &&Stretch| hold.from_us >= wait.from_us && hold.to_us <= wait.to_us;
+        let overtakers = holds.iter().filter(|hold| hold.process != wait.process).filter(inside).count();
+        eprintln!("a long wait: {} ms, {overtakers} transactions of others meanwhile", wait.length_ms());
+        assert!(overtakers <= OVERTAKERS_MAX, "{wait:?} was overtaken {overtakers} times");
+    }
 }

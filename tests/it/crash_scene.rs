@@ -148,11 +148,6 @@ pub async fn call(url: &str, call: &Call) -> Told {
     call_with(url, call, json!({"durable-mcp/idempotencyKey": call.key})).await
 }
 
-/// The same without a key.
-pub async fn call_unkeyed(url: &str, call: &Call) -> Told {
-    call_with(url, call, json!({})).await
-}
-
 pub async fn call_with(url: &str, call: &Call, meta: Value) -> Told {
     let params = json!({"name": call.tool, "arguments": call.arguments, "_meta": meta});
     let request = Request::modern(url, json!(1), "tools/call", params).header("Connection", "close");
@@ -271,8 +266,12 @@ impl ClientLedger {
             all
         });
         let store = store::open(&setup.store_url(), &SqliteSettings::default()).await.unwrap();
-        let known = self.inner.lock().unwrap();
-        for (key, answer) in &known.answers {
+        let (answers, calls, mut tally) = {
+            let known = self.inner.lock().unwrap();
+            let tally = Tally { requests: known.requests, cuts: known.cuts, ..Tally::default() };
+            (known.answers.clone(), known.calls.clone(), tally)
+        };
+        for (key, answer) in &answers {
             let held = by_key.get(key.as_str()).unwrap_or_else(|| panic!("{key} was answered and is not stored"));
             assert_eq!(held.len(), 1, "one execution for {key}");
             let head = &held[0].head;
@@ -280,10 +279,6 @@ impl ClientLedger {
             let late = answer.state == "unknown" && head.state == State::Completed;
             assert!(late || head.state.as_str() == answer.state, "{key}: told {}, stored {head:?}", answer.state);
         }
-        let answers: Vec<(String, Answer)> = known.answers.clone();
-        let mut tally = Tally { requests: known.requests, cuts: known.cuts, ..Tally::default() };
-        let calls = known.calls.clone();
-        drop(known);
         for (key, answer) in answers.iter().filter(|(_, answer)| answer.state == "completed") {
             assert_eq!(answer.text(), calls[key].expected(), "{key}");
             let id = answer.id.parse().unwrap();

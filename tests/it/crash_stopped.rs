@@ -73,7 +73,7 @@ async fn a_late_result_of_a_stopped_worker_completes_an_unknown_call() {
     let (stopped, other) = (setup.serve().await, setup.serve().await);
     for stop in 0..STOPS {
         // Some tools answer while the process is stopped, some go on after it was continued.
-        let seconds = |n: usize| if n % 2 == 0 { 0.5 } else { 2.5 };
+        let seconds = |n: usize| if n < CALLS / 2 { 0.5 } else { 2.5 };
         let calls: Vec<Call> =
             (0..CALLS).map(|n| Call::slow("slow", &format!("late-{stop}-{n}"), seconds(n))).collect();
         let callers = start_calls(&stopped, &calls);
@@ -81,7 +81,7 @@ async fn a_late_result_of_a_stopped_worker_completes_an_unknown_call() {
         stopped.process.signal(Signal::STOP);
         stored(&setup, &calls, "the other process settled them", |state, _| state == State::Unknown).await;
         // Who asks the other process meanwhile is told the truth.
-        let meanwhile = call(other.url(), &calls[1]).await.answer();
+        let meanwhile = call(other.url(), &calls[CALLS - 1]).await.answer();
         assert_eq!(meanwhile.state, "unknown", "{meanwhile:?}");
         stopped.process.signal(Signal::CONT);
         let what = "late results completed them";

@@ -202,12 +202,19 @@ impl Writer {
 
     /// Runs everything in one transaction; on an error nothing of it is stored.
     fn transaction(&mut self, items: &mut [Item], guard: Guard) -> Sql<Vec<Result<()>>> {
-        let done = self.begin().and_then(|()| self.run_all(items, guard)).and_then(|fates| {
+        let mut begun = None;
+        let done = self.begin().and_then(|at| {
+            begun = Some(at);
+            let fates = self.run_all(items, guard)?;
             crash::point("before_commit");
             self.connection.prepare_cached("COMMIT")?.execute([])?;
             crash::point("after_commit");
             Ok(fates)
         });
+        if let Some(held) = begun.map(|at: Instant| at.elapsed()) {
+            // With the waits of other processes this tells a slow disk from a writer that lets nobody in.
+            tracing::debug!(held_us = held.as_micros() as u64, "a transaction ended");
+        }
         if done.is_err() {
             self.forget();
             if !self.connection.is_autocommit() {
@@ -218,14 +225,14 @@ impl Writer {
         done
     }
 
-    fn begin(&mut self) -> Sql<()> {
+    /// Takes the database's lock; answers when.
+    fn begin(&mut self) -> Sql<Instant> {
         let since = Instant::now();
         self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let waited = since.elapsed();
-        if waited > LONG_WAIT {
-            tracing::warn!(waited_ms = waited.as_millis() as u64, "a write waited for another process");
-        }
-        self.notice_others()
+        let begun = Instant::now();
+        tracing::debug!(waited_us = (begun - since).as_micros() as u64, "a transaction began");
+        self.notice_others()?;
+        Ok(begun)
     }
 
     fn run_all(&mut self, items: &mut [Item], guard: Guard) -> Sql<Vec<Result<()>>> {
@@ -332,9 +339,6 @@ const OTHERS_REMEMBERED: Duration = Duration::from_secs(1);
 /// Longer than the longest pause between two tries of a process that waits (`busy.rs`).
 const PAUSE_FOR_OTHERS_MIN: Duration = Duration::from_micros(700);
 const PAUSE_FOR_OTHERS_MAX: Duration = Duration::from_millis(5);
-
-/// A wait for other processes that an operator should know of.
-const LONG_WAIT: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 enum Guard {

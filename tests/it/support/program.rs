@@ -156,7 +156,10 @@ impl Setup {
 
     fn write_config(&self) -> String {
         let path = self.folder().join("durable-mcp.toml");
-        std::fs::write(&path, &self.config).unwrap();
+        // Another process of the same setup may be reading it: it must never be seen half written.
+        let fresh = tempfile::NamedTempFile::new_in(self.folder()).unwrap();
+        std::fs::write(fresh.path(), &self.config).unwrap();
+        fresh.persist(&path).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
