@@ -238,7 +238,7 @@ async fn bytes_pass_under_a_prefix_with_a_key_and_again_from_the_store() {
     let setup = Setup::new("");
     let ledger = Ledger::in_folder(setup.folder());
     let kit = kit_stdio(&["--ledger", ledger.path()]);
-    let config = server_table("kit", &kit, "").replace("prefix = \"\"", "prefix = \"far\"");
+    let config = server_table("kit", &kit, "").replace("prefix = \"\"", "prefix = \"far__\"");
     let mut program = setup.config(&config).serve().await;
     for round in ["fresh", "stored", "stored, after a kill"] {
         if round == "stored, after a kill" {

@@ -15,7 +15,7 @@ use crate::support::raw_http::{Connection, Request, Response, open_session};
 use crate::support::raw_stdio::RawStdio;
 use crate::support::servers::kit_stdio;
 use crate::support::store_count::StoreCount;
-use crate::support::{DEADLINE, eventually};
+use crate::support::{DEADLINE, eventually, eventually_async};
 
 #[derive(Deserialize)]
 struct Table {
@@ -453,17 +453,16 @@ async fn sessions_that_nobody_deletes_end_by_themselves_and_give_their_memory_ba
     let peak_kib = resident_kib(&program);
     // Asking counts as a sign of life, so each look takes another session.
     let mut looks = sessions[1..].iter();
-    let end = Instant::now() + DEADLINE;
-    loop {
-        assert!(Instant::now() < end, "no session has ended");
+    eventually_async("a session has ended", DEADLINE, async || {
         let response = ping(&program, looks.next().expect("more sessions than looks")).await;
-        if response.status == 404 {
+        let ended = response.status == 404;
+        if ended {
             assert_eq!(response.answer()["error"]["code"], -32001, "{response:?}");
             assert!(response.text().contains("initialize"), "it says how to go on: {response:?}");
-            break;
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        ended
+    })
+    .await;
     assert_eq!(ping(&program, &sessions[0]).await.status, 404, "the oldest has ended too");
     assert_eq!(ping(&program, &listening).await.status, 200, "a session with an open stream stays");
     let after_kib = resident_kib(&program);

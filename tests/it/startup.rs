@@ -13,7 +13,7 @@ use crate::support::process::Process;
 use crate::support::program::{Program, Ran, Setup, server_table};
 use crate::support::raw_http::{Request, Response};
 use crate::support::servers::kit_stdio;
-use crate::support::{DEADLINE, program_binary, scratch};
+use crate::support::{DEADLINE, eventually, eventually_async, program_binary, scratch};
 
 /// A start that has to fail.
 struct Bad {
@@ -301,13 +301,14 @@ async fn serve_on_a_small_disk(setup: &Setup) -> Option<(Process, String)> {
         config.to_str().unwrap(),
     ];
     let mut process = Process::start("unshare", &words, &[("DURABLE_MCP_DATA_DIR", data_dir.to_str().unwrap())]);
-    let end = Instant::now() + DEADLINE;
-    while process.is_running() && Instant::now() < end {
-        if let Some(line) = process.stderr().lines().find(|line| line.contains("listens on ")) {
-            let url = line.split("listens on ").last().unwrap().trim().to_owned();
-            return Some((process, url));
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    let address = |stderr: &str| {
+        let line = stderr.lines().find(|line| line.contains("listens on "))?;
+        Some(line.split("listens on ").last()?.trim().to_owned())
+    };
+    let decided = || address(&process.stderr()).is_some() || !process.is_running();
+    eventually("it listens or has ended", DEADLINE, decided).await;
+    if let Some(url) = address(&process.stderr()) {
+        return Some((process, url));
     }
     eprintln!("\n=== SKIPPED a real full disk: no mount namespace here ===\n{}", process.stderr());
     None
@@ -347,19 +348,10 @@ async fn a_full_disk_refuses_calls_in_clear_words_and_everything_goes_on_once_th
     assert_eq!(health.status, 503, "{health:?}");
     assert!(process.stderr().lines().any(|line| line.contains("disk")), "the log says why:\n{}", process.stderr());
     std::fs::remove_file(&filler).unwrap();
-    let end = Instant::now() + DEADLINE;
-    loop {
-        let answer = ask("after".into()).await;
-        if answer["result"]["content"][0]["text"] == "after" {
-            break;
-        }
-        assert!(Instant::now() < end, "calls go on once there is space: {answer}");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    while Request::new("GET", &ready).exchange(&ready).await.status != 200 {
-        assert!(Instant::now() < end, "ready again once there is space");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let answers = async || ask("after".into()).await["result"]["content"][0]["text"] == "after";
+    eventually_async("calls go on once there is space", DEADLINE, answers).await;
+    let is_ready = async || Request::new("GET", &ready).exchange(&ready).await.status == 200;
+    eventually_async("ready again once there is space", DEADLINE, is_ready).await;
 }
 
 fn fill(path: &Path) {
