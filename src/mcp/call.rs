@@ -52,13 +52,15 @@ enum Kind {
 pub struct Answered {
     /// What to write.
     pub reply: Reply,
+    /// How the tool's answers are written over HTTP, where it says so.
+    pub response: Option<crate::engine::catalog::ResponseMode>,
     hold: Option<(Ticket, Kind)>,
 }
 
 impl Answered {
     /// An answer that concerns no execution.
     pub fn of(reply: Reply) -> Answered {
-        Answered { reply, hold: None }
+        Answered { reply, hold: None, response: None }
     }
 
     /// The answer was written whole. Dropping an answer instead means that it was not.
@@ -83,7 +85,7 @@ pub struct Hold(Option<(Ticket, Kind)>);
 impl Hold {
     /// The answer was written whole.
     pub fn written(self) {
-        Answered { reply: Reply::Result(String::new()), hold: self.0 }.written();
+        Answered { reply: Reply::Result(String::new()), hold: self.0, response: None }.written();
     }
 }
 
@@ -171,7 +173,8 @@ impl Face {
         let audience = self.audience(caller.era);
         if wait_ms == 0 && ticket.settled().is_none() {
             let reply = answer::accepted(&ticket.head, tool.has_output_schema, ticket.attached, audience);
-            return Ok(Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)) }));
+            let response = tool.service.response;
+            return Ok(Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)), response }));
         }
         let mut conversation = self.conversation(ticket, &params.name, (wait_ms, audience), caller);
         conversation.on_disconnect = tool.service.on_disconnect;
@@ -306,7 +309,8 @@ impl Conversation {
             && let Some(settled) = ticket.settled()
         {
             let reply = answer::settled(&settled, ticket.attached, self.audience);
-            return Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)) });
+            let response = self.response;
+            return Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)), response });
         }
         Begun::Waiting(Box::new(self))
     }
@@ -362,7 +366,7 @@ impl Conversation {
 
     fn answered(&mut self, reply: Reply, kind: Kind) -> Step {
         let hold = self.ticket.take().map(|ticket| (ticket, kind));
-        Step::Answer(Answered { reply, hold })
+        Step::Answer(Answered { reply, hold, response: self.response })
     }
 
     /// A cancellation that only says that the client's timer ran out follows the policy, as a client that disconnects

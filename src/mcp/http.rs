@@ -304,7 +304,7 @@ impl Post<'_> {
     /// JSON when the answer comes soon and alone, else a stream.
     async fn answer_call(self, id: &Id<'_>, begun: Begun, exchange: Exchange) -> Response {
         let mut conversation = match begun {
-            Begun::Answer(answered) => match self.face.settings.response {
+            Begun::Answer(answered) => match answered.response.unwrap_or(self.face.settings.response) {
                 ResponseMode::Sse => return stream::of_answer(&self.face, id, answered, exchange),
                 ResponseMode::Auto | ResponseMode::Json => return stream::json_answer(id, answered, exchange.era),
             },
