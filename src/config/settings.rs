@@ -133,7 +133,7 @@ pub struct Listener {
     /// How long a request may take to send its body.
     #[schemars(extend("x-min-ms" = 10))]
     pub body_timeout: Millis,
-    /// How long open requests get at shutdown before they are cut; their executions go on after the restart.
+    /// How long open requests and running calls get at shutdown; what is cut then is settled or goes on after the restart.
     pub shutdown_grace: Millis,
 }
 
