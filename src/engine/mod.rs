@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod clock;
 pub mod error;
 mod finishing;
+mod known_keys;
 pub mod operate;
 pub mod running;
 pub mod scheduler;
@@ -30,6 +31,7 @@ use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
 use crate::store::{Retention, Store};
 use catalog::Catalog;
 use clock::Clock;
+use known_keys::KnownKeys;
 use running::{Running, Work};
 use slots::Slots;
 use waiters::Waiters;
@@ -121,7 +123,7 @@ pub struct Engine {
     catalog: Catalog,
     waiters: Waiters,
     running: Arc<Running>,
-    known_keys: submit::KnownKeys,
+    known_keys: KnownKeys,
     local: OnceLock<Arc<dyn LocalWorker>>,
     unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
@@ -147,7 +149,7 @@ impl Engine {
             catalog: Catalog::new(upstreams),
             waiters: Waiters::new(settings.waiters_max),
             running: Arc::default(),
-            known_keys: submit::KnownKeys::new(settings.known_keys_max),
+            known_keys: KnownKeys::new(settings.known_keys_max),
             local: OnceLock::new(),
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),

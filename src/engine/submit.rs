@@ -1,11 +1,11 @@
 //! A call arrives: stored, found, attached or refused. Nothing is run before it is stored.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::catalog::Tool;
 use super::finishing::Finishing;
+use super::known_keys::Known;
 use super::slots::{Admission, Slot};
 use super::ticket::Ticket;
 use super::waiters::Seat;
@@ -15,7 +15,7 @@ use crate::model::execution::{Head, Identification, State};
 use crate::model::id::ExecutionId;
 use crate::model::policy::Unkeyed;
 use crate::model::principal::Principal;
-use crate::model::submit::{IfWaited, Submission};
+use crate::model::submit::{self, IfWaited, Submission};
 use crate::store::{KeyScope, Payload, Submit, SubmitOutcome, crash};
 
 /// A call as the protocol face understood it.
@@ -50,38 +50,6 @@ impl Call {
 struct Arrival {
     call: Call,
     arguments_hash: String,
-}
-
-/// Keys this process has seen, so that only a likely repeat pays for a look before the write. A forgotten key costs
-/// nothing but that look: the write finds it anyway.
-#[derive(Debug)]
-pub struct KnownKeys {
-    state: Mutex<(HashMap<KeyScope, ()>, VecDeque<KeyScope>)>,
-    limit: usize,
-}
-
-impl KnownKeys {
-    /// Remembers at most `limit` keys.
-    pub fn new(limit: usize) -> KnownKeys {
-        KnownKeys { state: Mutex::default(), limit }
-    }
-
-    /// True when the key was seen before; from now on it was.
-    fn seen(&self, scope: &KeyScope) -> bool {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known, order) = &mut *state;
-        if known.contains_key(scope) {
-            return true;
-        }
-        known.insert(scope.clone(), ());
-        order.push_back(scope.clone());
-        if order.len() > self.limit
-            && let Some(oldest) = order.pop_front()
-        {
-            known.remove(&oldest);
-        }
-        false
-    }
 }
 
 impl Engine {
@@ -119,28 +87,40 @@ impl Engine {
         }
     }
 
-    /// A repeated key is answered from a reader before it takes the writer.
+    /// A repeated key is answered from memory or from a reader before it takes the writer. Anything but a plain repeat of
+    /// what has ended is decided where it is written.
     async fn repeated(self: &Arc<Self>, call: &Call, arguments_hash: &str) -> Result<Option<Ticket>> {
         let Some(scope) = call.key_scope() else { return Ok(None) };
-        if !self.known_keys.seen(&scope) {
-            return Ok(None);
-        }
-        let Some(head) = self.store.by_key(scope).await? else { return Ok(None) };
-        // Anything but a plain repeat of what has ended is decided where it is written.
+        let end = match self.known_keys.look(&scope) {
+            Known::New => return Ok(None),
+            Known::Ended(end) => Some(end),
+            Known::Seen => None,
+        };
+        let head = match &end {
+            Some(end) => end.head.clone(),
+            None => match self.store.by_key(scope.clone()).await? {
+                Some(head) => Arc::new(head),
+                None => return Ok(None),
+            },
+        };
         if !head.state.is_ended() || !self.is_repeat(&head, call, arguments_hash) {
             return Ok(None);
         }
-        self.joined(head).await.map(Some)
+        let end = match end {
+            Some(end) => end,
+            None => {
+                let end = self.settled((*head).clone(), None).await?;
+                self.known_keys.keep(&scope, &end);
+                end
+            }
+        };
+        Ok(Some(Ticket::of_end(self.clone(), end)))
     }
 
     /// True when `holder` of the call's key lives, and is the same call of the same principal.
     fn is_repeat(&self, holder: &Head, call: &Call, arguments_hash: &str) -> bool {
-        let ident = &holder.ident;
-        let same = ident.arguments_hash == arguments_hash && ident.principal == call.principal.subject;
-        let lives = holder.ended_at_ms.is_none_or(|ended_at_ms| {
-            !holder.state.is_ended() || self.now_ms() < ended_at_ms.saturating_add(call.tool.identity.key_ttl_ms)
-        });
-        same && lives
+        submit::is_same_call(holder, &call.principal.subject, arguments_hash)
+            && submit::keeps_key(holder, call.tool.identity.key_ttl_ms, self.now_ms())
     }
 
     /// Stores the call, and starts it where it is leased at once, whether or not its caller stays that long.

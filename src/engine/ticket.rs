@@ -62,6 +62,14 @@ impl Ticket {
         }
     }
 
+    /// A hold on what a key's execution ended with. Nobody waits for it, and no mark is written for a keyed call.
+    pub(super) fn of_end(engine: Arc<Engine>, end: Settled) -> Ticket {
+        let head = end.head.clone();
+        let sight = watch::channel(Sight { settled: Some(end), progress: None }).1;
+        let departure = Departure::Gone;
+        Ticket { engine, sight, head, attached: true, departure, left: true, coalesces: false }
+    }
+
     /// The execution.
     pub fn id(&self) -> ExecutionId {
         self.head.id()

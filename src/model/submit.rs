@@ -109,15 +109,25 @@ fn holds_key(submission: &Submission, holder: &Head, now_ms: i64) -> bool {
     if submission.ident.retry_of == Some(holder.id()) && holder.state.is_ended() {
         return false;
     }
+    keeps_key(holder, submission.identity.key_ttl_ms, now_ms)
+}
+
+/// Whether an execution still holds its key. Durations and times in milliseconds.
+pub fn keeps_key(holder: &Head, key_ttl_ms: i64, now_ms: i64) -> bool {
     match (holder.state.is_ended(), holder.ended_at_ms) {
-        (true, Some(ended_at_ms)) => now_ms < ended_at_ms.saturating_add(submission.identity.key_ttl_ms),
+        (true, Some(ended_at_ms)) => now_ms < ended_at_ms.saturating_add(key_ttl_ms),
         _ => true,
     }
 }
 
+/// Whether a call with the key of `holder` is the same call: by the same principal, with the same arguments.
+pub fn is_same_call(holder: &Head, principal: &str, arguments_hash: &str) -> bool {
+    holder.ident.principal == principal && holder.ident.arguments_hash == arguments_hash
+}
+
 fn join(submission: &Submission, holder: &Head, limits: &Limits) -> Submitted {
     let foreign = holder.ident.principal != submission.ident.principal;
-    if !foreign && holder.ident.arguments_hash == submission.ident.arguments_hash {
+    if is_same_call(holder, &submission.ident.principal, &submission.ident.arguments_hash) {
         return Submitted::Joined;
     }
     let note = (holder.notes < limits.notes_max)

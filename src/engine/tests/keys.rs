@@ -48,6 +48,12 @@ async fn a_key_stands_for_one_call_and_one_principal() {
         // Once more after the end, when plain repeats are answered by a reader.
         engine.complete(work.lease(), work.operation, result("made"), false).await.unwrap();
     }
+    // And when they are answered from memory.
+    for _ in 0..2 {
+        assert_eq!(engine.submit(keyed("k")).await.unwrap().id(), first.id());
+    }
+    assert!(matches!(engine.submit(other).await, Err(Error::Conflict(Some(id))) if id == first.id()));
+    assert!(matches!(engine.submit(foreign).await, Err(Error::Conflict(None))));
     assert!(hands.ready().is_none());
     assert_eq!(engine.slots().waiting(), 0);
 }
