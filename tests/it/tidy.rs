@@ -35,7 +35,10 @@ const CLOCK: &str = "src/engine/clock.rs";
 
 /// Test files that may sleep, and why nothing better is to be had.
 const MAY_SLEEP: [(&str, &str); 6] = [
-    ("src/worker/upstream/tests/guard.rs", "asks the system again whether a process is gone; its end signals nobody here"),
+    (
+        "src/worker/upstream/tests/guard.rs",
+        "asks the system again whether a process is gone; its end signals nobody here",
+    ),
     ("tests/it/support/rmcp_client.rs", "a client's own time-out, which is what its tests are about"),
     ("tests/it/support/process_tree.rs", "asks the system again whether foreign processes are gone; no event tells"),
     ("tests/it/crash_scene.rs", "kills come at random moments, and a store that other processes write is asked again"),
