@@ -28,8 +28,8 @@ pub struct Work {
     pub operation: OperationId,
     /// Ends when the work should stop; a result that comes anyway is still judged by its token.
     pub cancel: CancellationToken,
-    /// Given back when the work is done.
-    pub slot: Slot,
+    /// Given back as soon as the tool runs no more: a caller that has its answer finds the slot free for its next call.
+    pub slot: Option<Slot>,
     _entered: Entered,
 }
 
@@ -154,6 +154,7 @@ impl Engine {
         let _entered = Entered { running: self.running.clone(), lease };
         let operation = self.new_operation();
         if let Some(worker) = self.local.get() {
+            let slot = Some(slot);
             worker.run(Work { head, arguments, meta, operation, cancel, slot, _entered });
         }
     }

@@ -116,13 +116,15 @@ impl Worker {
 }
 
 /// One attempt, from the lease to its record.
-async fn attempt(engine: &Arc<Engine>, executor: Option<Arc<dyn Executor>>, work: Work, result_bytes_max: usize) {
+async fn attempt(engine: &Arc<Engine>, executor: Option<Arc<dyn Executor>>, mut work: Work, result_bytes_max: usize) {
     let lease = work.lease();
     let outcome = match executor {
         Some(executor) if !engine.halting().is_cancelled() => {
             crash::point("before_call");
             let outcome = run(engine, executor.as_ref(), &work).await;
             crash::point("after_call");
+            // The tool runs no more; what is left is a write.
+            work.slot = None;
             let Some(outcome) = outcome else { return engine.abandon(lease) };
             Some(outcome)
         }
