@@ -26,6 +26,9 @@ use crate::model::revision::{Era, Revision};
 /// Messages that may wait for a client that does not read.
 const OUTBOX_MAX: usize = 1_024;
 
+/// Messages written with one system call, when so many wait.
+const LINES_AT_ONCE: usize = 64;
+
 /// A connection over a pair of pipes.
 pub struct Connection {
     face: Arc<Face>,
@@ -90,18 +93,20 @@ where
 }
 
 async fn write<W: AsyncWrite + Unpin>(mut output: W, mut inbox: mpsc::Receiver<Outgoing>) {
-    while let Some(outgoing) = inbox.recv().await {
+    let mut waiting: Vec<Outgoing> = Vec::with_capacity(LINES_AT_ONCE);
+    let mut lines = String::new();
+    while inbox.recv_many(&mut waiting, LINES_AT_ONCE).await > 0 {
+        lines.clear();
+        waiting.iter().for_each(|outgoing| lines.push_str(&outgoing.line));
         let written = async {
-            output.write_all(outgoing.line.as_bytes()).await?;
+            output.write_all(lines.as_bytes()).await?;
             output.flush().await
         };
         if written.await.is_err() {
             // The client closed its end: whoever still answers finds a closed channel.
             return;
         }
-        if let Some(hold) = outgoing.hold {
-            hold.written();
-        }
+        waiting.drain(..).filter_map(|outgoing| outgoing.hold).for_each(Hold::written);
     }
 }
 

@@ -19,6 +19,9 @@ pub struct WrapOptions {
 /// How often a lingering process looks whether something still runs.
 const LINGER_LOOK: Duration = Duration::from_millis(50);
 
+/// What is read from the client at once: each read is a hop to another thread.
+const STDIN_BUFFER_BYTES: usize = 64 << 10;
+
 /// Serves the client on stdin and stdout until it leaves, then lingers for what still runs.
 pub async fn wrap(options: WrapOptions) -> Result<(), Failure> {
     let loaded = Arc::new(options.loaded);
@@ -26,7 +29,8 @@ pub async fn wrap(options: WrapOptions) -> Result<(), Failure> {
     let roles = Roles { mcp: true, worker: true, scheduler: true };
     let assembly = Assembly::start(&loaded, Shape { roles, demo: false, wrap: true }).await?;
     let linger = settings::duration(loaded.config.wrap.linger);
-    let (input, output) = (tokio::io::BufReader::new(tokio::io::stdin()), tokio::io::stdout());
+    let (input, output) =
+        (tokio::io::BufReader::with_capacity(STDIN_BUFFER_BYTES, tokio::io::stdin()), tokio::io::stdout());
     let face = assembly.face.clone();
     let served = async {
         if let Err(error) = mcp::stdio::serve(face, input, output, linger).await {
