@@ -332,24 +332,17 @@ async fn read<R: AsyncRead + Unpin>(reader: R, shared: Arc<Shared>) {
     shared.close(reason);
 }
 
-/// Frames written with one system call, when so many wait.
-const FRAMES_AT_ONCE: usize = 64;
-
 async fn write<W: AsyncWrite + Unpin>(mut writer: W, mut queue: mpsc::Receiver<Outbound>, shared: Arc<Shared>) {
     let hung_up = shared.hung_up.clone();
     let closed = shared.closed.clone();
     let writing = async {
-        let mut waiting: Vec<Outbound> = Vec::with_capacity(FRAMES_AT_ONCE);
-        let mut frames = String::new();
-        while queue.recv_many(&mut waiting, FRAMES_AT_ONCE).await > 0 {
-            frames.clear();
-            for outbound in waiting.drain(..) {
-                if outbound.sending.as_ref().is_none_or(|sending| sending.begin()) {
-                    frames.push_str(&outbound.frame);
-                    frames.push('\n');
-                }
+        while let Some(outbound) = queue.recv().await {
+            if outbound.sending.as_ref().is_some_and(|sending| !sending.begin()) {
+                continue;
             }
-            if writer.write_all(frames.as_bytes()).await.is_err() || writer.flush().await.is_err() {
+            let mut frame = outbound.frame;
+            frame.push('\n');
+            if writer.write_all(frame.as_bytes()).await.is_err() || writer.flush().await.is_err() {
                 break;
             }
         }
