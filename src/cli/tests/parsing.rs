@@ -11,6 +11,29 @@ fn parse(line: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(std::iter::once("durable-mcp").chain(line.split_whitespace()))
 }
 
+/// The words of a command as a shell splits them, single quotes being the only ones the README uses.
+fn words(line: &str) -> Vec<String> {
+    let pieces = line.split('\'').enumerate();
+    let quoted =
+        pieces.map(|(index, piece)| if index % 2 == 1 { piece.replace(' ', "\u{a0}") } else { piece.to_owned() });
+    let joined: String = quoted.collect();
+    joined.split_ascii_whitespace().map(|word| word.replace('\u{a0}', " ")).collect()
+}
+
+#[test]
+fn every_command_the_readme_shows_is_one_the_program_takes() {
+    let readme = include_str!("../../../README.md");
+    let inline = readme.split('`').skip(1).step_by(2).filter(|code| !code.contains('\n'));
+    let mut seen = 0;
+    for command in inline.chain(readme.lines()).filter_map(|text| text.trim().strip_prefix("durable-mcp ")) {
+        let command = command.split(" #").next().unwrap();
+        let taken = Cli::try_parse_from(std::iter::once("durable-mcp".to_owned()).chain(words(command)));
+        assert!(taken.is_ok(), "{command}: {}", taken.unwrap_err());
+        seen += 1;
+    }
+    assert!(seen >= 10, "only {seen} commands were found");
+}
+
 #[test]
 fn command_lines_are_taken_or_refused() {
     Cli::command().debug_assert();
