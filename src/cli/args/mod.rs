@@ -1,0 +1,122 @@
+//! The command line as types, with its help: one file per family of commands. Reads configuration for the commands that need it; does nothing else.
+
+mod call;
+mod config;
+mod executions;
+mod serve;
+mod token;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use call::CallArgs;
+pub use config::{ConfigArgs, ConfigCommand};
+pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
+pub use serve::{ServeArgs, WrapArgs};
+pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
+
+use super::failure::{Exit, Failure};
+use crate::config::units::Millis;
+use crate::config::{Loaded, Overrides};
+
+/// A durable execution layer in front of unmodified MCP servers.
+#[derive(Debug, Parser)]
+#[command(name = "durable-mcp", version, about, propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+impl Cli {
+    /// True for a program that runs until it is told to stop.
+    pub fn is_long(&self) -> bool {
+        matches!(self.command, Command::Serve(_) | Command::Wrap(_))
+    }
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve MCP over HTTP: durable calls to the configured servers and commands.
+    #[command(after_help = "Example:\n  durable-mcp serve --config examples/quickstart.toml")]
+    Serve(ServeArgs),
+    /// A durable stdio server in front of another MCP server; put it before the command in your client's configuration.
+    #[command(after_help = "Examples:\n  durable-mcp wrap -- npx -y @modelcontextprotocol/server-github\n  \
+                            durable-mcp wrap --url https://crm.example/mcp --header 'Authorization: Bearer …'")]
+    Wrap(WrapArgs),
+    /// Call a tool of a running server and wait for its answer.
+    #[command(after_help = "Examples:\n  durable-mcp call demo_echo --args '{\"message\":\"hello\"}'\n  \
+                            durable-mcp call github__create_issue --args @issue.json --key release-1.4 --wait 5m")]
+    Call(CallArgs),
+    /// Look at executions: of a running server with --url, else in the stores of this user.
+    #[command(after_help = "Example:\n  durable-mcp executions list --state unknown")]
+    Executions(ExecutionsArgs),
+    /// API keys for auth mode `token`.
+    #[command(after_help = "Example:\n  durable-mcp token create --principal ci --scope call --scope read")]
+    Token(TokenArgs),
+    /// Check, show or describe the configuration.
+    #[command(after_help = "Example:\n  durable-mcp config check --config durable-mcp.toml")]
+    Config(ConfigArgs),
+}
+
+/// Where the configuration comes from.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ConfigFlags {
+    /// Configuration: TOML, or a client's mcpServers JSON.
+    #[arg(long, value_name = "FILE", env = "DURABLE_MCP_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Store, such as sqlite:PATH.
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+}
+
+/// Which server to ask.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ServerFlags {
+    /// Address of a running server.
+    #[arg(long, value_name = "URL", env = "DURABLE_MCP_URL")]
+    pub url: Option<String>,
+}
+
+/// Where executions are looked for.
+#[derive(Clone, Debug, Default, Args)]
+pub struct SourceFlags {
+    #[command(flatten)]
+    pub server: ServerFlags,
+    #[command(flatten)]
+    pub configuration: ConfigFlags,
+    /// JSON, one object a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl ConfigFlags {
+    /// Reads and checks the configuration; `more` adds what other flags set. Warnings go to stderr.
+    pub fn load(&self, more: impl FnOnce(&mut Overrides)) -> Result<Loaded, Failure> {
+        let mut flags = Overrides::default();
+        flags.set("--store", "store.url", self.store.clone());
+        more(&mut flags);
+        let loaded = crate::config::load(self.config.as_deref(), &flags, &environment()).map_err(|errors| {
+            let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+            Failure::new(Exit::Usage, lines.join("\nerror: "))
+        })?;
+        for warning in &loaded.warnings {
+            eprintln!("warning: {warning}");
+        }
+        Ok(loaded)
+    }
+}
+
+/// The process environment, as far as it is text.
+fn environment() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+fn duration(text: &str) -> Result<Millis, String> {
+    Millis::parse(text).ok_or_else(|| "write a duration such as 500ms, 30s, 5m or 90d".to_owned())
+}

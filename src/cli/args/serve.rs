@@ -1,0 +1,79 @@
+//! The flags of `serve` and `wrap`.
+
+use std::ffi::OsString;
+
+use clap::Args;
+
+use super::{ConfigFlags, Failure};
+use crate::engine::Roles;
+use crate::serve::ServeOptions;
+
+/// `serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    configuration: ConfigFlags,
+    /// Address and port to listen on.
+    #[arg(long, value_name = "ADDR:PORT")]
+    listen: Option<String>,
+    /// What this process does.
+    #[arg(long, value_name = "ROLE", value_delimiter = ',', default_value = "mcp,worker,scheduler")]
+    roles: Vec<Role>,
+    /// Offer the demo tools.
+    #[arg(long)]
+    demo: bool,
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Role {
+    Mcp,
+    Worker,
+    Scheduler,
+}
+
+impl ServeArgs {
+    /// Reads the configuration.
+    pub fn options(self) -> Result<ServeOptions, Failure> {
+        let has = |role| self.roles.contains(&role);
+        let roles = Roles { mcp: has(Role::Mcp), worker: has(Role::Worker), scheduler: has(Role::Scheduler) };
+        let loaded = self.configuration.load(|flags| {
+            flags.set("--listen", "server.listen", self.listen);
+        })?;
+        Ok(ServeOptions { loaded, roles, demo: self.demo })
+    }
+}
+
+/// `wrap`.
+#[derive(Debug, Args)]
+pub struct WrapArgs {
+    #[command(flatten)]
+    pub configuration: ConfigFlags,
+    /// Name of this server and of its store; without it one is made from the command.
+    #[arg(long, value_parser = store_name)]
+    pub name: Option<String>,
+    /// An argument of a tool that carries the idempotency key; repeatable.
+    #[arg(long, value_name = "TOOL=ARGUMENT", value_parser = pair)]
+    pub key_argument: Vec<(String, String)>,
+    /// An MCP server over HTTP.
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    pub url: Option<String>,
+    /// A header for that server, as 'Name: value'; repeatable.
+    #[arg(long, value_name = "HEADER", conflicts_with = "command")]
+    pub header: Vec<String>,
+    /// An MCP server over stdio: its command and arguments.
+    #[arg(last = true, value_name = "CMD", required_unless_present = "url")]
+    pub command: Vec<OsString>,
+}
+
+/// A name that is a file's name and nothing more, and the name of a server.
+fn store_name(text: &str) -> Result<String, String> {
+    let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let fits = (1..=64).contains(&text.len()) && text.bytes().all(good);
+    fits.then(|| text.to_owned()).ok_or_else(|| "use 1 to 64 of A-Z, a-z, 0-9, `-` and `_`".to_owned())
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let split = text.split_once('=').filter(|(tool, argument)| !tool.is_empty() && !argument.is_empty());
+    split.map(|(tool, argument)| (tool.to_owned(), argument.to_owned())).ok_or_else(|| "write TOOL=ARGUMENT".to_owned())
+}
