@@ -30,7 +30,7 @@ use tokio_util::task::TaskTracker;
 pub use error::{Error, Result};
 
 use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
-use crate::store::{Retention, Store};
+use crate::store::{Retention, Store, WorkerChange};
 use catalog::Catalog;
 use clock::Clock;
 use known_keys::KnownKeys;
@@ -255,6 +255,8 @@ impl Engine {
         self.stop.cancel();
         self.tasks.close();
         let _ = tokio::time::timeout(RECORD_GRACE, self.tasks.wait()).await;
+        // Whoever comes next finds it dead otherwise, and says the same.
+        let _ = self.store.change_workers(vec![self.process], WorkerChange::Gone, self.now_ms()).await;
         self.store.close().await;
     }
 
