@@ -4,6 +4,7 @@
 pub mod claim;
 mod drain;
 pub mod error;
+pub mod held;
 pub mod listing;
 pub mod registry;
 pub mod report;
