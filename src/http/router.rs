@@ -8,6 +8,7 @@ use axum::response::IntoResponse;
 
 use super::executions;
 use super::health::{self, Readiness};
+use super::openapi;
 use super::refusal::Refusal;
 use crate::store::Store;
 
@@ -15,6 +16,7 @@ use crate::store::Store;
 pub fn router(mcp: Router, store: Arc<dyn Store>, readiness: Arc<Readiness>) -> Router {
     mcp.merge(health::routes(readiness, store.clone()))
         .merge(executions::routes(store))
+        .merge(openapi::routes())
         .fallback(async || {
             Refusal::not_found(
                 "there is nothing at this path",
