@@ -22,6 +22,7 @@ mod crash_upstream;
 mod exact_bytes;
 mod handles;
 mod hostile;
+mod http_tools;
 mod identity;
 mod kit_direct;
 mod lists;
