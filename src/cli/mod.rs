@@ -6,6 +6,7 @@ pub mod args;
 pub mod call;
 pub mod client;
 pub mod config;
+pub mod connect;
 pub mod executions;
 pub mod failure;
 pub mod log;
@@ -78,6 +79,7 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
                 serve::wrap(options).await?;
                 Ok(Exit::Ok)
             }
+            Command::Connect(args) => connect::run(args).await,
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
             Command::Token(args) => token::run(args, out).await,

@@ -2,6 +2,7 @@
 
 mod call;
 mod config;
+mod connect;
 mod executions;
 mod serve;
 mod token;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub use call::CallArgs;
 pub use config::{ConfigArgs, ConfigCommand};
+pub use connect::ConnectArgs;
 pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
@@ -33,7 +35,7 @@ pub struct Cli {
 impl Cli {
     /// True for a program that runs until it is told to stop.
     pub fn is_long(&self) -> bool {
-        matches!(self.command, Command::Serve(_) | Command::Wrap(_))
+        matches!(self.command, Command::Serve(_) | Command::Wrap(_) | Command::Connect(_))
     }
 }
 
@@ -47,6 +49,9 @@ pub enum Command {
     #[command(after_help = "Examples:\n  durable-mcp wrap -- npx -y @modelcontextprotocol/server-github\n  \
                             durable-mcp wrap --url https://crm.example/mcp --header 'Authorization: Bearer …'")]
     Wrap(WrapArgs),
+    /// A stdio client's way into a running `serve`; put it as the command into your client's configuration.
+    #[command(after_help = "Example:\n  durable-mcp connect --url http://127.0.0.1:7400 < /dev/null")]
+    Connect(ConnectArgs),
     /// Call a tool of a running server and wait for its answer.
     #[command(after_help = "Examples:\n  durable-mcp call demo_echo --args '{\"message\":\"hello\"}'\n  \
                             durable-mcp call github__create_issue --args @issue.json --key release-1.4 --wait 5m")]
