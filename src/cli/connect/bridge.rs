@@ -17,6 +17,7 @@ use super::line::{Kind, Line};
 use super::outage::{self, Outage};
 use super::server::{self, Messages, Part, Session, Trouble};
 use crate::cli::client::Client;
+use crate::cli::failure::Exit;
 use crate::mcp::frame;
 use crate::mcp::id::Id;
 
@@ -27,11 +28,19 @@ const NOTIFY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a session that the server forgot is opened anew for one request.
 const REOPENS_MAX: u32 = 3;
 
+/// How the bridge treats what goes wrong.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// How long a server that is away is waited for.
+    pub patience: Duration,
+    /// Calls without a key are given one, so that they can be sent again.
+    pub keys: bool,
+}
+
 /// One client at one server.
 pub struct Bridge {
     client: Client,
-    /// How long a server that is away is waited for.
-    patience: Duration,
+    rules: Rules,
     lines: mpsc::Sender<String>,
     session: watch::Sender<Option<Arc<Session>>>,
     hello: Mutex<Hello>,
@@ -76,10 +85,10 @@ struct Request {
 
 impl Bridge {
     /// Lines for the client go to `lines`.
-    pub fn new(client: Client, patience: Duration, lines: mpsc::Sender<String>) -> Arc<Bridge> {
+    pub fn new(client: Client, rules: Rules, lines: mpsc::Sender<String>) -> Arc<Bridge> {
         Arc::new(Bridge {
             client,
-            patience,
+            rules,
             lines,
             session: watch::Sender::new(None),
             hello: Mutex::default(),
@@ -124,7 +133,7 @@ impl Bridge {
 
     fn enter(&self, id: Id<'static>, mut line: Line) -> Request {
         let mut plain = None;
-        let given = line.unkeyed.take().and_then(|call| {
+        let given = line.unkeyed.take().filter(|_| self.rules.keys).and_then(|call| {
             let (key, text) = (self.keys.take(&call), line.text.clone());
             line.set_key(&key).then(|| plain = Some(text)).map(|()| (call, key))
         });
@@ -158,7 +167,7 @@ impl Bridge {
 
     /// Sends a request until it is answered; returns whether its call may still go on.
     async fn exchange(&self, request: &mut Request) -> bool {
-        let mut outage = Outage::new(self.patience);
+        let mut outage = Outage::new(self.rules.patience);
         let mut reopened = 0;
         loop {
             let session = self.session();
@@ -191,7 +200,10 @@ impl Bridge {
                 Trouble::Broke(words) => {
                     eprintln!("connect: {words}; sending {} again", outage::shown(&request.line.method));
                     request.repeated = true;
-                    outage = Outage::new(self.patience);
+                    outage = Outage::new(self.rules.patience);
+                    if !self.is_back(&mut outage).await {
+                        return self.give_up(request, &outage::Reason::Lost(words)).await;
+                    }
                 }
                 Trouble::Refused(status, body) => {
                     match body.as_deref().and_then(|body| server::refusal(body, &request.id)) {
@@ -200,6 +212,21 @@ impl Bridge {
                     }
                     return false;
                 }
+            }
+        }
+    }
+
+    /// Waits until the server answers at all: a dying one would only break the second sending too.
+    async fn is_back(&self, outage: &mut Outage) -> bool {
+        loop {
+            match self.client.get("/healthz", &[]).await {
+                Err(failure) if failure.exit == Exit::Unreachable as u8 => {
+                    if !outage.wait(&failure.error).await {
+                        return false;
+                    }
+                }
+                // Whatever it says, it is there.
+                _ => return true,
             }
         }
     }
@@ -334,7 +361,7 @@ impl Bridge {
         let Some(initialize) = initialize else { return Err("there is no session to open anew".to_owned()) };
         let line = Line::read(initialize);
         let Kind::Request(id) = &line.kind else { return Err("there is no session to open anew".to_owned()) };
-        let mut outage = Outage::new(self.patience);
+        let mut outage = Outage::new(self.rules.patience);
         let session = loop {
             match self.greet(&line, id, generation + 1).await {
                 Ok(session) => break session,

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
-use self::bridge::Bridge;
+use self::bridge::{Bridge, Rules};
 use self::line::LINE_BYTES_MAX;
 use super::address::{Address, DEFAULT};
 use super::args::ConnectArgs;
@@ -37,7 +37,7 @@ pub async fn run(args: ConnectArgs) -> Result<Exit, Failure> {
     let client = Client::new(address, bearer)?;
     let patience = Duration::from_millis(u64::try_from(args.patience.0).unwrap_or_default());
     let (lines, waiting) = mpsc::channel(LINES_MAX);
-    let bridge = Bridge::new(client, patience, lines);
+    let bridge = Bridge::new(client, Rules { patience, keys: !args.no_keys }, lines);
     let writer = tokio::spawn(write(waiting));
     let listener = tokio::spawn(bridge.clone().listen());
     let mut input = BufReader::with_capacity(STDIN_BUFFER_BYTES, tokio::io::stdin());
