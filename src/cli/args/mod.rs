@@ -4,6 +4,7 @@ mod call;
 mod config;
 mod connect;
 mod executions;
+mod install;
 mod serve;
 mod token;
 
@@ -16,6 +17,7 @@ pub use call::CallArgs;
 pub use config::{ConfigArgs, ConfigCommand};
 pub use connect::ConnectArgs;
 pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
+pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
 
@@ -59,6 +61,12 @@ pub enum Command {
     /// Look at executions: of a running server with --url, else in the stores of this user.
     #[command(after_help = "Example:\n  durable-mcp executions list --state unknown")]
     Executions(ExecutionsArgs),
+    /// Put a client's servers behind durable-mcp: each entry is rewritten to `wrap`, the rest of the file stays.
+    #[command(after_help = "Example:\n  durable-mcp install cursor --all --dry-run")]
+    Install(InstallArgs),
+    /// Take back what `install` did, to the byte.
+    #[command(after_help = "Example:\n  durable-mcp uninstall cursor --dry-run")]
+    Uninstall(UninstallArgs),
     /// API keys for auth mode `token`.
     #[command(after_help = "Example:\n  durable-mcp token create --principal ci --scope call --scope read")]
     Token(TokenArgs),

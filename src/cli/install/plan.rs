@@ -115,7 +115,7 @@ impl Planner<'_> {
         let next = target.document.with(edits.apply(&target.document.text))?;
         for (at, wraps, wrapping, original) in changes {
             let installed = next.root.as_ref().and_then(|root| root.at(&at)).ok_or("an entry is lost by the change")?;
-            let Entry::Wrapped { .. } | Entry::Connected { .. } = Entry::read(installed) else {
+            let (Entry::Wrapped { .. } | Entry::Connected { .. }) = Entry::read(installed) else {
                 return Err("an entry is not what it should be after the change".to_owned());
             };
             let installed = next.of(installed).to_owned();
