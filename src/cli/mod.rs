@@ -6,8 +6,10 @@ pub mod args;
 pub mod call;
 pub mod client;
 pub mod config;
+pub mod connect;
 pub mod executions;
 pub mod failure;
+pub mod install;
 pub mod log;
 pub mod mcp_client;
 pub mod output;
@@ -78,8 +80,11 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
                 serve::wrap(options).await?;
                 Ok(Exit::Ok)
             }
+            Command::Connect(args) => connect::run(args).await,
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
+            Command::Install(args) => install::install(args, out),
+            Command::Uninstall(args) => install::uninstall(args, out),
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
         }

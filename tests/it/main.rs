@@ -11,6 +11,7 @@ mod cases_scene;
 mod cases_unknown;
 mod cli;
 mod clients_direct;
+mod connect;
 mod crash_descendants;
 mod crash_load;
 mod crash_points;
