@@ -5,7 +5,10 @@ pub mod address;
 pub mod args;
 pub mod call;
 pub mod client;
+pub mod completions;
 pub mod config;
+pub mod db;
+pub mod doctor;
 pub mod executions;
 pub mod failure;
 pub mod log;
@@ -82,6 +85,10 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Executions(args) => executions::run(args, out).await,
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
+            Command::Db(args) => db::run(args, out).await,
+            Command::Doctor(args) => doctor::run(args, out).await,
+            Command::Completions(args) => completions::print(&args, &out),
+            Command::Man(args) => completions::man(&args, &out),
         }
     };
     if long {

@@ -5,6 +5,7 @@ pub mod conformance;
 pub mod crash;
 mod open;
 pub mod sqlite;
+pub mod verify;
 
 pub use open::open;
 pub use sqlite::SqliteSettings;
