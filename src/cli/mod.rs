@@ -5,8 +5,11 @@ pub mod address;
 pub mod args;
 pub mod call;
 pub mod client;
+pub mod completions;
 pub mod config;
 pub mod connect;
+pub mod db;
+pub mod doctor;
 pub mod executions;
 pub mod failure;
 pub mod install;
@@ -87,6 +90,10 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Uninstall(args) => install::uninstall(args, out),
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
+            Command::Db(args) => db::run(args, out).await,
+            Command::Doctor(args) => doctor::run(args, out).await,
+            Command::Completions(args) => completions::print(&args, &out),
+            Command::Man(args) => completions::man(&args, &out),
         }
     };
     if long {

@@ -1,8 +1,11 @@
 //! The command line as types, with its help: one file per family of commands. Reads configuration for the commands that need it; does nothing else.
 
 mod call;
+mod completions;
 mod config;
 mod connect;
+mod db;
+mod doctor;
 mod executions;
 mod install;
 mod serve;
@@ -14,8 +17,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub use call::CallArgs;
+pub use completions::{CompletionsArgs, ManArgs};
 pub use config::{ConfigArgs, ConfigCommand};
 pub use connect::ConnectArgs;
+pub use db::{BackupArgs, DbArgs, DbCommand, DbReadArgs, PruneArgs, RestoreArgs, StoreFlags};
+pub use doctor::DoctorArgs;
 pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
 pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
@@ -73,6 +79,18 @@ pub enum Command {
     /// Check, show or describe the configuration.
     #[command(after_help = "Example:\n  durable-mcp config check --config durable-mcp.toml")]
     Config(ConfigArgs),
+    /// Look after the store: status, backup, restore, prune, verify.
+    #[command(after_help = "Example:\n  durable-mcp db status")]
+    Db(DbArgs),
+    /// Find what is wrong with configuration, servers, port, store and clock; silent when nothing is.
+    #[command(after_help = "Example:\n  durable-mcp doctor --verbose")]
+    Doctor(DoctorArgs),
+    /// Print the completions of a shell.
+    #[command(after_help = "Example:\n  durable-mcp completions bash > durable-mcp.bash")]
+    Completions(CompletionsArgs),
+    /// Write the manual pages, or print the one of the program.
+    #[command(after_help = "Example:\n  durable-mcp man --out man1")]
+    Man(ManArgs),
 }
 
 /// Where the configuration comes from.
