@@ -3,15 +3,18 @@
 
 pub mod address;
 pub mod args;
+pub mod bench;
 pub mod call;
 pub mod client;
 pub mod config;
+pub mod demo;
 pub mod executions;
 pub mod failure;
 pub mod log;
 pub mod mcp_client;
 pub mod output;
 pub mod source;
+pub mod stage;
 pub mod stores;
 pub mod token;
 pub mod wrap;
@@ -82,6 +85,7 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Executions(args) => executions::run(args, out).await,
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
+            Command::Demo(args) => demo::run(args, out).await,
         }
     };
     if long {

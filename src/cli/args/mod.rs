@@ -2,6 +2,7 @@
 
 mod call;
 mod config;
+mod demo;
 mod executions;
 mod serve;
 mod token;
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub use call::CallArgs;
 pub use config::{ConfigArgs, ConfigCommand};
+pub use demo::{DemoArgs, DemoCommand, SceneArgs, StackArgs};
 pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
@@ -33,7 +35,7 @@ pub struct Cli {
 impl Cli {
     /// True for a program that runs until it is told to stop.
     pub fn is_long(&self) -> bool {
-        matches!(self.command, Command::Serve(_) | Command::Wrap(_))
+        matches!(self.command, Command::Serve(_) | Command::Wrap(_) | Command::Demo(_))
     }
 }
 
@@ -60,6 +62,9 @@ pub enum Command {
     /// Check, show or describe the configuration.
     #[command(after_help = "Example:\n  durable-mcp config check --config durable-mcp.toml")]
     Config(ConfigArgs),
+    /// Watch failures happen, and what becomes of the calls: real processes, really killed, in a folder of their own.
+    #[command(after_help = "Example:\n  durable-mcp demo crash")]
+    Demo(DemoArgs),
 }
 
 /// Where the configuration comes from.
