@@ -59,6 +59,9 @@ cwd = "."
 /// From the lease to the stop: the tool has begun, and no heartbeat is due.
 const BEFORE_STOP: Duration = Duration::from_millis(300);
 
+/// From the tool's line in the ledger to its answer.
+const INTO_THE_PIPE: Duration = Duration::from_millis(100);
+
 struct Scene {
     cast: Cast,
     log: Log,
@@ -100,6 +103,7 @@ impl Scene {
         self.say(&retried, story, &format!(", since its lease was not renewed{}", after(&first, &retried)))?;
         let second = self.lease(&head, 2).await?;
         self.say(&second, story, "")?;
+        self.tool_has_run(&head).await?;
         victim.process.signal(Signal::CONT);
         let continued_ms = story.now_ms();
         story
@@ -117,7 +121,7 @@ impl Scene {
         let runs = self.runs(&head);
         tell_runs(&runs, story)?;
         story.must(
-            matches!(&rejected.event, Event::Rejected { fencing_token: 1, reason, .. } if reason == "stale_token"),
+            matches!(&rejected.event, Event::Rejected { fencing_token: 1, reason, .. } if matches!(reason.as_str(), "stale_token" | "ended")),
             || format!("the late result was judged as {:?}", rejected.event),
         );
         story.must(is_completed(&completed, 2, ResultSource::Result), || format!("it ended as {:?}", completed.event));
@@ -149,6 +153,7 @@ impl Scene {
         story.must(told_state(&told) == "unknown" && told_state(&again) == "unknown", || {
             format!("the caller was told {:?}, then {:?}", told.text, again.text)
         });
+        self.tool_has_run(&head).await?;
         victim.process.signal(Signal::CONT);
         let continued_ms = story.now_ms();
         story.say_at(continued_ms, format!("SIGCONT {}: it brings its result", with_pid(victim)))?;
@@ -204,6 +209,13 @@ impl Scene {
             with_pid(holder)
         ))?;
         Ok((holder, first))
+    }
+
+    /// Waits until the stopped worker's tool has done its work, so that its answer stands in the pipe.
+    async fn tool_has_run(&self, head: &Head) -> Result<(), Failure> {
+        self.log.until(PATIENCE, "the tool did not run", async || Ok(self.runs(head).pop())).await?;
+        tokio::time::sleep(INTO_THE_PIPE).await;
+        Ok(())
     }
 
     async fn lease(&self, head: &Head, token: i64) -> Result<EventRecord, Failure> {

@@ -1,6 +1,7 @@
 //! Reading the store that a demo's processes share: executions, their events, and waiting for one. Everything a demo tells
 //! about a call comes from here. Writes nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,11 +51,6 @@ impl Log {
         Ok(held)
     }
 
-    /// Rows by id.
-    pub async fn heads(&self, ids: &[ExecutionId]) -> Result<Vec<Head>, Failure> {
-        Ok(self.store.heads(ids).await?)
-    }
-
     /// The execution of this key; `None` while it is not there.
     pub async fn by_key(&self, key: &str) -> Result<Option<Head>, Failure> {
         Ok(self.executions(&[]).await?.into_iter().find(|head| head.ident.key.as_deref() == Some(key)))
@@ -72,6 +68,11 @@ impl Log {
                 return Ok(events);
             }
         }
+    }
+
+    /// How many executions are in each state.
+    pub async fn totals(&self) -> Result<BTreeMap<State, u64>, Failure> {
+        Ok(self.store.totals().await?)
     }
 
     /// Waits for the execution of this key. Errors: it does not come in time.

@@ -16,7 +16,7 @@ use super::args::{DemoArgs, DemoCommand, SceneArgs};
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::stage::folder::Folder;
-use crate::serve::signals::{self, Stop};
+use crate::serve::signals;
 use cast::Cast;
 use story::Story;
 
@@ -64,9 +64,4 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 /// What every scene sets up: the site with its configuration and the story.
 fn set_up(folder: &Folder, config: &str) -> Result<Cast, Failure> {
     Cast::new(folder.path(), config)
-}
-
-/// True when the program was asked to end.
-fn is_ending(stop: &Stop) -> bool {
-    stop.soon.is_cancelled()
 }
