@@ -86,6 +86,7 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
             Command::Demo(args) => demo::run(args, out).await,
+            Command::Bench(args) => bench::run(args, out).await,
         }
     };
     if long {

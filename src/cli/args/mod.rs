@@ -1,5 +1,6 @@
 //! The command line as types, with its help: one file per family of commands. Reads configuration for the commands that need it; does nothing else.
 
+mod bench;
 mod call;
 mod config;
 mod demo;
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use bench::BenchArgs;
 pub use call::CallArgs;
 pub use config::{ConfigArgs, ConfigCommand};
 pub use demo::{DemoArgs, DemoCommand, SceneArgs, StackArgs};
@@ -35,7 +37,7 @@ pub struct Cli {
 impl Cli {
     /// True for a program that runs until it is told to stop.
     pub fn is_long(&self) -> bool {
-        matches!(self.command, Command::Serve(_) | Command::Wrap(_) | Command::Demo(_))
+        matches!(self.command, Command::Serve(_) | Command::Wrap(_) | Command::Demo(_) | Command::Bench(_))
     }
 }
 
@@ -65,6 +67,12 @@ pub enum Command {
     /// Watch failures happen, and what becomes of the calls: real processes, really killed, in a folder of their own.
     #[command(after_help = "Example:\n  durable-mcp demo crash")]
     Demo(DemoArgs),
+    /// Measure a server with checked calls in a closed loop, beside the limits of this machine.
+    #[command(after_help = "Examples:\n  durable-mcp bench --duration 2s\n  \
+                            durable-mcp bench --url http://127.0.0.1:7400 --concurrency 64 --duplicates 3 --json\n\n\
+                            A stdio server directly and behind wrap:\n  \
+                            $ durable-mcp bench -- npx -y @modelcontextprotocol/server-everything")]
+    Bench(BenchArgs),
 }
 
 /// Where the configuration comes from.

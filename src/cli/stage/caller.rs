@@ -159,7 +159,7 @@ impl Caller {
             self.initialize().await?;
         }
         let id = self.next_id();
-        let body = self.body(id, call);
+        let body = call_body(id, (self.era, &self.name), call);
         let mut request = self.post(&body);
         if self.era == Era::Modern {
             let name = headers::encode(call.tool);
@@ -183,16 +183,13 @@ impl Caller {
 
     async fn initialize(&mut self) -> Result<(), Error> {
         let id = self.next_id();
-        let name = quoted(&self.name);
-        let body = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{LEGACY}","capabilities":{{}},"clientInfo":{{"name":{name},"version":"1"}}}}}}"#
-        );
+        let body = initialize_body(id, &self.name);
         let response = self.send(self.post(&body), body).await?;
         let session = response.headers().get("mcp-session-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
         wire::whole(response.into_body()).await?;
         // A server without sessions is spoken to without one.
         self.session = Some(session.unwrap_or_default());
-        let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned();
+        let ready = initialized_body();
         let response = self.send(self.post(&ready), ready).await?;
         wire::whole(response.into_body()).await?;
         Ok(())
@@ -242,32 +239,56 @@ impl Caller {
         }
         Err(Error::Status { status: status.as_u16(), text })
     }
+}
 
-    fn body(&self, id: u64, call: &ToolCall<'_>) -> String {
-        let mut meta = String::new();
-        let mut add = |member: std::fmt::Arguments<'_>| {
-            use std::fmt::Write as _;
-            let comma = if meta.is_empty() { "" } else { "," };
-            // Writing to a String does not fail.
-            let _ = write!(meta, "{comma}{member}");
-        };
-        if self.era == Era::Modern {
-            let name = quoted(&self.name);
-            add(format_args!(r#""io.modelcontextprotocol/protocolVersion":"{MODERN}""#));
-            add(format_args!(r#""io.modelcontextprotocol/clientCapabilities":{{}}"#));
-            add(format_args!(r#""io.modelcontextprotocol/clientInfo":{{"name":{name},"version":"1"}}"#));
+/// The first message of a legacy session.
+pub fn initialize_body(id: u64, client: &str) -> String {
+    let client = quoted(client);
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{LEGACY}","capabilities":{{}},"clientInfo":{{"name":{client},"version":"1"}}}}}}"#
+    )
+}
+
+/// The second message of a legacy session.
+pub fn initialized_body() -> String {
+    r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned()
+}
+
+/// Asks for the first page of the tools.
+pub fn list_body(id: u64, era: Era, client: &str) -> String {
+    let meta = envelope(era, client);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list","params":{{"_meta":{{{meta}}}}}}}"#)
+}
+
+/// Calls a tool.
+pub fn call_body(id: u64, (era, client): (Era, &str), call: &ToolCall<'_>) -> String {
+    let mut meta = envelope(era, client);
+    let mut add = |member: String| {
+        if !meta.is_empty() {
+            meta.push(',');
         }
-        if let Some(key) = call.key {
-            let key = quoted(key);
-            add(format_args!(r#""durable-mcp/idempotencyKey":{key}"#));
-        }
-        if let Some(wait_ms) = call.wait_ms {
-            add(format_args!(r#""durable-mcp/wait":{wait_ms}"#));
-        }
-        let (tool, arguments) = (quoted(call.tool), call.arguments);
-        format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":{tool},"arguments":{arguments},"_meta":{{{meta}}}}}}}"#
-        )
+        meta.push_str(&member);
+    };
+    if let Some(key) = call.key {
+        add(format!(r#""durable-mcp/idempotencyKey":{}"#, quoted(key)));
+    }
+    if let Some(wait_ms) = call.wait_ms {
+        add(format!(r#""durable-mcp/wait":{wait_ms}"#));
+    }
+    let (tool, arguments) = (quoted(call.tool), call.arguments);
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":{tool},"arguments":{arguments},"_meta":{{{meta}}}}}}}"#
+    )
+}
+
+/// The members of `_meta` that each request of the modern era carries.
+fn envelope(era: Era, client: &str) -> String {
+    match era {
+        Era::Legacy => String::new(),
+        Era::Modern => format!(
+            r#""io.modelcontextprotocol/protocolVersion":"{MODERN}","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":{},"version":"1"}}"#,
+            quoted(client)
+        ),
     }
 }
 

@@ -32,8 +32,10 @@ const TELL_AND_BECOME: &str = r#"echo $$ >&2; exec "$0" "$@""#;
 pub struct Program<'a> {
     /// Name of its log in the folder.
     pub log: String,
-    /// Where the log goes and where it starts.
+    /// Where the log goes.
     pub folder: &'a Path,
+    /// Where it starts; absent: in that folder.
+    pub cwd: Option<&'a Path>,
     /// Program and arguments.
     pub argv: Vec<OsString>,
     /// Set on top of this process's environment, which is otherwise passed on without `DURABLE_MCP_…`.
@@ -77,7 +79,7 @@ impl Process {
                 command.env_remove(variable);
             }
         }
-        command.envs(program.env).current_dir(program.folder).stderr(stderr);
+        command.envs(program.env).current_dir(program.cwd.unwrap_or(program.folder)).stderr(stderr);
         let pipe = || if program.piped { Stdio::piped() } else { Stdio::null() };
         command.stdin(pipe()).stdout(pipe());
         // A Ctrl-C at the terminal is ours to handle.

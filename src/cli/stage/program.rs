@@ -116,7 +116,8 @@ impl Site {
             launch.listen.clone().into(),
         ];
         let log = format!("{number:02}-{}", launch.name.replace(' ', "-"));
-        let mut process = Process::start(Program { log, folder: &self.folder, argv, env: self.env(), piped: false })?;
+        let mut process =
+            Process::start(Program { log, folder: &self.folder, cwd: None, argv, env: self.env(), piped: false })?;
         let end = Instant::now() + START_DEADLINE;
         loop {
             let said = process.log();
