@@ -1,8 +1,8 @@
 //! The values that nobody has to write. Every number that the program takes without asking is here, and nowhere else.
 
 use super::settings::{
-    Auth, AuthMode, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Retention, Scheduler, Sessions, Store,
-    Worker, Workers, Wrap,
+    Auth, AuthMode, HttpTools, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Retention, Scheduler, Sessions,
+    Store, Worker, Workers, Wrap,
 };
 use super::tools::{
     DefaultIdempotency, DefaultRetry, DefaultTimeout, Defaults, OnDisconnect, OwnPolicy, Response, Restart, Server,
@@ -116,6 +116,12 @@ impl Default for Retention {
 impl Default for Wrap {
     fn default() -> Self {
         Self { linger: Millis(600_000) }
+    }
+}
+
+impl Default for HttpTools {
+    fn default() -> Self {
+        Self { private_hosts: Vec::new(), connect_timeout: Millis(10_000), max_retry_after: Millis(300_000) }
     }
 }
 

@@ -2,7 +2,7 @@
 //! call are in `tools.rs`. Holds values only; what they mean is decided where they are used.
 
 use super::secret::{Secret, Text};
-use super::tools::{CommandTool, Defaults, Response, Server, WorkerTool};
+use super::tools::{Defaults, OwnTool, Response, Server, WorkerTool};
 use super::units::{Bytes, Millis};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -35,6 +35,8 @@ pub struct Config {
     pub defaults: Defaults,
     /// `durable-mcp wrap`.
     pub wrap: Wrap,
+    /// What holds for every tool that is an HTTP request.
+    pub http_tools: HttpTools,
     /// Limits that fit nowhere else.
     pub limits: Limits,
     /// What is written to stderr.
@@ -47,9 +49,9 @@ pub struct Config {
     /// Upstream MCP servers, by name; the order decides collisions.
     #[schemars(extend("x-names" = 64))]
     pub servers: IndexMap<String, Server>,
-    /// Commands offered as tools, by tool name.
+    /// Commands and HTTP requests offered as tools, by tool name.
     #[schemars(extend("x-names" = 64))]
-    pub tools: IndexMap<String, CommandTool>,
+    pub tools: IndexMap<String, OwnTool>,
 }
 
 /// Where executions are stored.
@@ -279,6 +281,21 @@ pub struct Wrap {
     /// How long running calls get after the client closed stdin.
     #[schemars(extend("x-max-ms" = 86_400_000))]
     pub linger: Millis,
+}
+
+/// What holds for every tool that is an HTTP request.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpTools {
+    /// Hosts that may be called although their addresses are private, loopback or link-local, as the `url` of a tool has them.
+    #[schemars(length(max = 256), inner(length(min = 1)))]
+    pub private_hosts: Vec<Text>,
+    /// How long a connection may take to open.
+    #[schemars(extend("x-min-ms" = 10, "x-max-ms" = 3_600_000))]
+    pub connect_timeout: Millis,
+    /// The longest wait before the next attempt that a server may ask for with `Retry-After`.
+    #[schemars(extend("x-max-ms" = 86_400_000))]
+    pub max_retry_after: Millis,
 }
 
 /// Limits that fit nowhere else.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::assembly::private_folder;
 use super::failure::Failure;
-use super::settings;
+use super::{http_tools, settings};
 use crate::config::Loaded;
-use crate::config::tools::{CommandTool as Command, Server};
+use crate::config::tools::{OwnTool, Server};
 use crate::engine::Engine;
 use crate::engine::remote::RemoteTool;
 use crate::engine::slots::UpstreamLimits;
@@ -154,7 +154,11 @@ fn offer_own_tools(engine: &Engine, loaded: &Loaded, publisher: &Publisher, demo
         let definition = definition(name, tool).tool_object().map_err(|error| Failure::usage(error.to_string()))?;
         engine.slots().open(&lane, settings::limits(loaded.config.tool_queue(name)));
         publisher.offer_own(&lane, &[definition]);
-        executors.insert(lane, Arc::new(command(loaded, tool)));
+        let executor: Arc<dyn Executor> = match tool.url.is_some() {
+            true => Arc::new(http_tools::executor(loaded, name, tool)?),
+            false => Arc::new(command(loaded, tool)),
+        };
+        executors.insert(lane, executor);
     }
     if demo {
         let folder = loaded.data_dir.join("demo");
@@ -169,10 +173,15 @@ fn offer_own_tools(engine: &Engine, loaded: &Loaded, publisher: &Publisher, demo
     Ok(Runnable { executors, servers: Vec::new() })
 }
 
-fn definition(name: &str, tool: &Command) -> Definition {
+fn definition(name: &str, tool: &OwnTool) -> Definition {
     let schema = |source: &Option<crate::config::json::JsonSource>| {
         source.as_ref().and_then(|source| source.object()).map(|object| object.get().to_owned())
     };
+    let mut annotations = tool.annotations.clone();
+    if tool.url.is_some() && http_tools::is_safe(tool.method) {
+        // Delivery follows the hint, and clients see it too.
+        annotations.read_only.get_or_insert(true);
+    }
     Definition {
         name: name.to_owned(),
         title: tool.title.as_ref().map(|text| text.to_string()),
@@ -180,11 +189,11 @@ fn definition(name: &str, tool: &Command) -> Definition {
         input_schema: schema(&tool.input_schema),
         output_schema: schema(&tool.output_schema),
         // Plain hints always serialise.
-        annotations: serde_json::to_string(&tool.annotations).ok(),
+        annotations: serde_json::to_string(&annotations).ok(),
     }
 }
 
-fn command(loaded: &Loaded, tool: &Command) -> CommandTool {
+fn command(loaded: &Loaded, tool: &OwnTool) -> CommandTool {
     let mut argv = tool.command.iter().map(|word| word.to_string());
     let program = program(&loaded.base_dir, &argv.next().unwrap_or_default());
     let defaults = CommandTool::new(program, argv.map(OsString::from).collect());

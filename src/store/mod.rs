@@ -5,6 +5,7 @@ pub mod conformance;
 pub mod crash;
 mod open;
 pub mod sqlite;
+pub mod verify;
 mod worker;
 
 pub use open::open;

@@ -129,7 +129,7 @@ async fn a_heartbeat_tells_of_progress_of_a_cancel_and_of_a_lost_lease() {
     assert_eq!(beat(checkpoint).await, "ok");
     // Three times the lease's time: heartbeats keep it.
     for _ in 0..9 {
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        worker.nothing_for(500).await;
         assert_eq!(beat(json!({})).await, "ok");
     }
     assert_eq!(kinds(&program, &id).await, ["submitted", "leased"]);
@@ -404,8 +404,8 @@ async fn a_claim_whose_connection_breaks_takes_no_call_with_it() {
         let body = json!({"worker_id": worker.id, "max": 8, "wait_ms": 20_000}).to_string();
         let mut connection = Connection::open(&url).await;
         connection.send(&Request::post(&url, body).header("Authorization", &format!("Bearer {bearer}")).bytes()).await;
-        // Far enough to wait, then cut.
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        // It waits while another claim of nothing ran its time; then it is cut.
+        worker.nothing_for(50).await;
         drop(connection);
         let called = call(&program, "echo", json!({"n": n}));
         let job = worker.job().await;

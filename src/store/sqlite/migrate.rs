@@ -22,6 +22,11 @@ pub(super) fn migrations() -> Vec<Migration> {
     FILES.iter().map(read).collect()
 }
 
+/// The newest version that this program knows.
+pub(super) fn known() -> i64 {
+    migrations().iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0)
+}
+
 /// Migrates the database at `path`. Holds no lock: the caller does.
 pub(super) fn run(connection: &mut Connection, path: &Path, migrations: &[Migration]) -> Result<()> {
     let known = migrations.iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0);
@@ -58,7 +63,7 @@ pub(super) fn check(connection: &Connection, path: &Path, migrations: &[Migratio
 }
 
 /// The newest version in the database; `None` when it has none.
-fn version(connection: &Connection) -> Result<Option<i64>> {
+pub(super) fn version(connection: &Connection) -> Result<Option<i64>> {
     const EXISTS: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'refinery_schema_history'";
     const NEWEST: &str = "SELECT max(version) FROM refinery_schema_history";
     let read = || {

@@ -2,11 +2,13 @@
 //! becomes of an execution is decided by the model, on the row inside the transaction.
 
 mod apply;
+mod backup;
 mod busy;
 mod checkpoint;
 mod events;
 mod fault;
 mod heads;
+mod inspect;
 mod lists;
 mod liveness;
 mod marks;
@@ -18,10 +20,12 @@ mod prune;
 mod queue;
 mod reader;
 mod registry;
+mod restore;
 mod rows;
 mod settings;
 mod submit;
 mod tx;
+mod verify;
 mod watch;
 mod workers;
 mod writer;
@@ -37,7 +41,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+pub use self::backup::{BackUp, backup};
+pub use self::inspect::{FileStatus, quick_check, status, writable};
+pub use self::prune::preview as prune_preview;
+pub use self::restore::{Restore, Restored, restore};
 pub use self::settings::{SqliteSettings, Synchronous};
+pub use self::verify::{Told, Verified, verify};
 
 use self::checkpoint::Checkpointer;
 use self::fault::Sql;

@@ -99,6 +99,12 @@ impl RawWorker {
         answer["jobs"].as_array().unwrap().clone()
     }
 
+    /// A claim of no tool at all, which the server answers when its time has passed.
+    pub async fn nothing_for(&self, wait_ms: u64) {
+        let answer = self.ok("claim", json!({"max": 1, "wait_ms": wait_ms, "tools": []})).await;
+        assert_eq!(answer["jobs"], json!([]));
+    }
+
     /// One job, which comes within 10 s.
     pub async fn job(&self) -> Value {
         let mut jobs = self.claim(1).await;
