@@ -98,6 +98,11 @@ impl Parked {
         self.state().admits = admits;
     }
 
+    #[cfg(test)]
+    pub(super) fn admits(&self) -> bool {
+        self.state().admits
+    }
+
     /// True once it was given a call.
     pub(super) fn was_given(&self) -> bool {
         !self.state().given.is_empty()

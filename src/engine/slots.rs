@@ -183,6 +183,17 @@ impl Slots {
         self.0.lanes().get(upstream).is_none_or(|lane| !lane.wanted && lane.waiting.is_empty())
     }
 
+    /// Claims that take a call as it arrives.
+    #[cfg(test)]
+    pub(super) fn parked_claims(&self) -> usize {
+        let lanes = self.0.lanes();
+        let admitting = |lane: &Lane| match &lane.takers {
+            Takers::Claims(claims) => claims.iter().filter(|claim| claim.admits()).count(),
+            Takers::Slots(_) => 0,
+        };
+        lanes.values().map(admitting).sum()
+    }
+
     /// Every lane in which claims wait.
     pub(super) fn claimed_lanes(&self) -> Vec<String> {
         let lanes = self.0.lanes();
