@@ -74,7 +74,7 @@ async fn each_planted_fault_is_found_by_its_rule() {
         ("UPDATE execution_events SET body = '{' WHERE type = 'completed'", vec![Rule::Readable]),
         (
             "UPDATE execution_events SET type = 'promoted', body = '{}' WHERE type = 'completed'",
-            vec![Rule::Fold, Rule::Final],
+            vec![Rule::Fold, Rule::Final, Rule::Payload],
         ),
         ("UPDATE payloads SET body = 'other' WHERE kind = 'result' AND chunk = 1", vec![Rule::Payload]),
         ("DELETE FROM payloads WHERE kind = 'result' AND chunk = 1", vec![Rule::Payload]),
