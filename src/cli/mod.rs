@@ -9,8 +9,10 @@ pub mod completions;
 pub mod config;
 pub mod db;
 pub mod doctor;
+pub mod connect;
 pub mod executions;
 pub mod failure;
+pub mod install;
 pub mod log;
 pub mod mcp_client;
 pub mod output;
@@ -81,8 +83,11 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
                 serve::wrap(options).await?;
                 Ok(Exit::Ok)
             }
+            Command::Connect(args) => connect::run(args).await,
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
+            Command::Install(args) => install::install(args, out),
+            Command::Uninstall(args) => install::uninstall(args, out),
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
             Command::Db(args) => db::run(args, out).await,

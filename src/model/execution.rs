@@ -242,6 +242,12 @@ impl Head {
         from_ms.saturating_add(self.ident.policy.timeouts.total_ms)
     }
 
+    /// Whether policy and time permit another run after an attempt that may have had its effect (`ran`).
+    pub fn may_run_again(&self, ran: bool, now_ms: i64) -> bool {
+        let permitted = !ran || self.ident.policy.delivery == Delivery::AtLeastOnce;
+        permitted && self.attempt < self.attempts_allowed && now_ms < self.total_deadline_ms()
+    }
+
     /// Folds one event into the row. Total: an event that does not fit still folds, since it is a fact.
     pub fn apply(&mut self, event: &Event, at_ms: i64) {
         self.next_seq += 1;

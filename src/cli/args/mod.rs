@@ -5,7 +5,9 @@ mod completions;
 mod config;
 mod db;
 mod doctor;
+mod connect;
 mod executions;
+mod install;
 mod serve;
 mod token;
 
@@ -19,7 +21,9 @@ pub use completions::{CompletionsArgs, ManArgs};
 pub use config::{ConfigArgs, ConfigCommand};
 pub use db::{BackupArgs, DbArgs, DbCommand, DbReadArgs, PruneArgs, RestoreArgs, StoreFlags};
 pub use doctor::DoctorArgs;
+pub use connect::ConnectArgs;
 pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
+pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
 
@@ -39,7 +43,7 @@ pub struct Cli {
 impl Cli {
     /// True for a program that runs until it is told to stop.
     pub fn is_long(&self) -> bool {
-        matches!(self.command, Command::Serve(_) | Command::Wrap(_))
+        matches!(self.command, Command::Serve(_) | Command::Wrap(_) | Command::Connect(_))
     }
 }
 
@@ -53,6 +57,9 @@ pub enum Command {
     #[command(after_help = "Examples:\n  durable-mcp wrap -- npx -y @modelcontextprotocol/server-github\n  \
                             durable-mcp wrap --url https://crm.example/mcp --header 'Authorization: Bearer …'")]
     Wrap(WrapArgs),
+    /// A stdio client's way into a running `serve`; put it as the command into your client's configuration.
+    #[command(after_help = "Example:\n  durable-mcp connect --url http://127.0.0.1:7400 < /dev/null")]
+    Connect(ConnectArgs),
     /// Call a tool of a running server and wait for its answer.
     #[command(after_help = "Examples:\n  durable-mcp call demo_echo --args '{\"message\":\"hello\"}'\n  \
                             durable-mcp call github__create_issue --args @issue.json --key release-1.4 --wait 5m")]
@@ -60,6 +67,12 @@ pub enum Command {
     /// Look at executions: of a running server with --url, else in the stores of this user.
     #[command(after_help = "Example:\n  durable-mcp executions list --state unknown")]
     Executions(ExecutionsArgs),
+    /// Put a client's servers behind durable-mcp: each entry is rewritten to `wrap`, the rest of the file stays.
+    #[command(after_help = "Example:\n  durable-mcp install cursor --all --dry-run")]
+    Install(InstallArgs),
+    /// Take back what `install` did, to the byte.
+    #[command(after_help = "Example:\n  durable-mcp uninstall cursor --dry-run")]
+    Uninstall(UninstallArgs),
     /// API keys for auth mode `token`.
     #[command(after_help = "Example:\n  durable-mcp token create --principal ci --scope call --scope read")]
     Token(TokenArgs),

@@ -68,7 +68,7 @@ async fn around_the_store(args: &DoctorArgs, loaded: &Loaded) -> Result<Vec<Chec
         let mut checks = Vec::new();
         let mut newest_ms = None;
         for (name, path) in &files {
-            let (more, newest) = store::check(name, path);
+            let (more, newest) = store::check(name, path, now_ms);
             checks.extend(more);
             newest_ms = newest_ms.max(newest);
         }

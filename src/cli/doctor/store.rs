@@ -9,12 +9,12 @@ use crate::store::sqlite;
 use crate::store::{Error, SqliteSettings};
 
 /// Checks the file at `path`; also gives the time of the newest event in it, in milliseconds since the epoch.
-pub fn check(name: &str, path: &Path) -> (Vec<Check>, Option<i64>) {
+pub fn check(name: &str, path: &Path, now_ms: i64) -> (Vec<Check>, Option<i64>) {
     let check = Check::of("store", Some(name));
     if !path.exists() {
         return (vec![absent(check, path)], None);
     }
-    let status = match sqlite::status(path) {
+    let status = match sqlite::status(path, now_ms) {
         Ok(status) => status,
         Err(error) => return (vec![refused(check, &error)], None),
     };
