@@ -47,10 +47,14 @@ pub async fn run(args: TokenArgs, out: Output) -> Result<Exit, Failure> {
         TokenCommand::Revoke(args) => {
             let store = stores::open(&args.place.configuration.load(|_| {})?).await?;
             let found = revoke_token(&*store, &args.prefix, now_ms).await;
+            let rows = list_tokens(&*store).await;
             store.close().await;
             if !found? {
                 let error = "there is no token with this prefix";
                 return Err(Failure::new(Exit::NotFound, error).next("`durable-mcp token list` shows the prefixes"));
+            }
+            if let (true, Some(row)) = (args.place.json, rows?.iter().find(|row| row.prefix == args.prefix)) {
+                out.line(&json(&view(row, None, now_ms))?)?;
             }
             eprintln!("the token is revoked; running servers refuse it within a second");
             Ok(Exit::Ok)

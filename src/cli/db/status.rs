@@ -135,7 +135,11 @@ pub async fn run(args: DbReadArgs, out: Output) -> Result<Exit, Failure> {
     let (mut first, mut failed) = (true, None);
     for file in files {
         let path = file.path.clone();
-        let status = match blocking(move || -> StoreResult<FileStatus> { sqlite::status(&path, Clock::System.now_ms()) }).await {
+        let status = match blocking(move || -> StoreResult<FileStatus> {
+            sqlite::status(&path, Clock::System.now_ms())
+        })
+        .await
+        {
             Ok(status) => status,
             // One that can not be read must not hide the others.
             Err(failure) => {

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::client::{Client, Surroundings};
@@ -19,7 +20,7 @@ use crate::model::json::quoted;
 pub const CONNECTED: &str = "durable-mcp";
 
 /// What becomes of one entry.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// The client.
     pub client: &'static str,
@@ -38,7 +39,7 @@ pub struct Row {
 }
 
 /// What is done to an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// It is put behind `wrap`.
@@ -158,7 +159,8 @@ impl Planner<'_> {
         let mut edits = Edits::default();
         let end = match &target.document.root {
             None => {
-                let servers = edit::object(&vec![(CONNECTED.to_owned(), edit::object(&pairs, ("\n    ", ": ")))], ("\n  ", ": "));
+                let servers =
+                    edit::object(&vec![(CONNECTED.to_owned(), edit::object(&pairs, ("\n    ", ": ")))], ("\n  ", ": "));
                 let root = edit::object(&vec![(client.key().to_owned(), servers)], ("\n", ": "));
                 edits.insert(text.len(), root);
                 Vec::new()
@@ -267,7 +269,9 @@ impl Planner<'_> {
                 let is_name = !command.contains(['/', '\\']) && !command.contains("${");
                 let at = if is_name { program::find(command, looked_in) } else { None };
                 if is_name && at.is_none() {
-                    note = Some(format!("{command} is not in PATH here; it stays as it is, and its client has to find it"));
+                    note = Some(format!(
+                        "{command} is not in PATH here; it stays as it is, and its client has to find it"
+                    ));
                 }
                 wrapping.command = at.map_or_else(|| command.clone(), |at| at.to_string_lossy().into_owned());
                 let least = Client::least_path(self.around.system);
@@ -275,7 +279,8 @@ impl Planner<'_> {
                 wrapping.path = (path.is_none() && needs).then(|| program::lasting(&own));
             }
             Entry::Http { headers, .. } if headers.is_empty() => {
-                let words = "if the client signs in to this server by itself (OAuth), `wrap` can not: take it back then";
+                let words =
+                    "if the client signs in to this server by itself (OAuth), `wrap` can not: take it back then";
                 note = Some(words.to_owned());
             }
             _ => {}
@@ -285,7 +290,8 @@ impl Planner<'_> {
 
     /// A name for the store of an entry that no other entry has: stores of two servers must not mix.
     fn store(&mut self, target: &Target, found: &Found) -> String {
-        let plain: String = found.name().chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
+        let plain: String =
+            found.name().chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
         let plain: String = plain.trim_matches('-').chars().take(40).collect();
         let plain = if plain.is_empty() { "server".to_owned() } else { plain };
         let own = |path: &Path, at: &[String]| path == target.original.path && at == found.at;
