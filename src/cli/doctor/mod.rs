@@ -2,6 +2,7 @@
 //! well. Repairs nothing, writes nothing into a store, and leaves no process behind.
 
 mod check;
+mod clients;
 mod clock;
 mod command;
 mod disk;
@@ -31,6 +32,7 @@ pub async fn run(args: DoctorArgs, out: Output) -> Result<Exit, Failure> {
             checks.extend(servers);
             checks.push(port);
             checks.extend(around_the_store(&args, &loaded).await?);
+            checks.extend(clients::check(args.client, &loaded.data_dir).await?);
         }
         Err(failure) => checks.push(
             Check::of("configuration", None)

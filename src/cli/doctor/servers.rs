@@ -8,17 +8,11 @@ use futures_util::future::join_all;
 
 use super::check::Check;
 use super::command::{self, Obstacle};
+use crate::cli::install::client::{Client, System};
 use crate::config::Loaded;
 use crate::config::tools::Server;
 use crate::serve::upstreams::{program, server_settings};
 use crate::worker::upstream::{Heard, Status, Upstream};
-
-/// What a program gets as `PATH` when a desktop client was started from a menu and not from a shell.
-pub const DESKTOP_PATH: &str = if cfg!(target_os = "macos") {
-    "/usr/bin:/bin:/usr/sbin:/sbin"
-} else {
-    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-};
 
 /// Checks every enabled server and command, all at once. `desktop`: also with the `PATH` of a desktop client.
 pub async fn check(loaded: &Loaded, desktop: bool) -> Vec<Check> {
@@ -84,11 +78,11 @@ fn of_program((check, name): (&'static str, &str), command: &str, (loaded, path)
 
 /// A bare name that only a shell's `PATH` finds is not found by a client that was started from a menu.
 fn in_desktop_path(check: Check, command: &str) -> Check {
-    let name = Path::new(command);
-    match command::find(name, DESKTOP_PATH) {
+    let least = Client::least_path(System::here());
+    match command::find(Path::new(command), least) {
         Err(Obstacle::NotInPath) => {
             let next = format!("write {} as the command, or set PATH in its env", check.message);
-            check.warn(format!("`{command}` is not in the PATH that a desktop client gives ({DESKTOP_PATH})"), next)
+            check.warn(format!("`{command}` is not in the PATH that a desktop client gives ({least})"), next)
         }
         _ => check,
     }
