@@ -3,12 +3,14 @@
 
 pub mod address;
 pub mod args;
+pub mod bench;
 pub mod call;
 pub mod client;
 pub mod completions;
 pub mod config;
 pub mod connect;
 pub mod db;
+pub mod demo;
 pub mod doctor;
 pub mod executions;
 pub mod failure;
@@ -18,6 +20,7 @@ pub mod mcp_client;
 pub mod output;
 pub mod schemas;
 pub mod source;
+pub mod stage;
 pub mod stores;
 pub mod token;
 pub mod wrap;
@@ -95,6 +98,8 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Doctor(args) => doctor::run(args, out).await,
             Command::Completions(args) => completions::print(&args, &out),
             Command::Man(args) => completions::man(&args, &out),
+            Command::Demo(args) => demo::run(args, out).await,
+            Command::Bench(args) => bench::run(args, out).await,
         }
     };
     if long {
