@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
+use super::bench::BenchView;
 use super::call::CallView;
 use super::db::PruneView;
 use super::db::status::StatusView;
 use super::db::verify::VerifyView;
+use super::demo::Report;
 use super::doctor::Check;
 use super::install::Row;
 use super::token::TokenView;
@@ -24,12 +26,14 @@ pub struct Output {
 }
 
 /// Every command with `--json`.
-pub const OUTPUTS: [Output; 14] = [
+pub const OUTPUTS: [Output; 16] = [
+    Output { command: "bench", make: of::<BenchView> },
     Output { command: "call", make: of::<CallView> },
     Output { command: "config show", make: of::<ConfigView> },
     Output { command: "db prune", make: of::<PruneView> },
     Output { command: "db status", make: of::<StatusView> },
     Output { command: "db verify", make: of::<VerifyView> },
+    Output { command: "demo crash", make: of::<Report<'static>> },
     Output { command: "doctor", make: of::<Check> },
     Output { command: "executions events", make: of::<EventView> },
     Output { command: "executions list", make: of::<ExecutionView<'static>> },
@@ -42,7 +46,13 @@ pub const OUTPUTS: [Output; 14] = [
 ];
 
 /// Commands that print what another one prints.
-pub const ALIKE: [(&str, &str); 1] = [("uninstall", "install")];
+pub const ALIKE: [(&str, &str); 5] = [
+    ("demo duplicate", "demo crash"),
+    ("demo fencing", "demo crash"),
+    ("demo retry", "demo crash"),
+    ("demo stack", "demo crash"),
+    ("uninstall", "install"),
+];
 
 impl Output {
     /// The file in `docs/schemas/`.

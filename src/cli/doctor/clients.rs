@@ -41,7 +41,9 @@ pub async fn check(only: Option<Client>, data_dir: &Path) -> Result<Vec<Check>, 
                 Ok(Some(target)) => {
                     found_any = true;
                     match target.entries(client) {
-                        Ok(entries) => run.target(client, &target, (&entries, records.read(&target.original.path))).await,
+                        Ok(entries) => {
+                            run.target(client, &target, (&entries, records.read(&target.original.path))).await
+                        }
                         Err(failure) => run.checks.push(unreadable(check, failure)),
                     }
                 }

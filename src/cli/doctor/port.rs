@@ -51,6 +51,8 @@ async fn is_ours(address: SocketAddr) -> bool {
     } else {
         address.ip()
     };
+    // Another part of the process may have chosen a provider already; the first one stays.
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let Ok(client) = reqwest::Client::builder()
         .no_proxy()
         .tls_certs_only(std::iter::empty())
