@@ -1,11 +1,17 @@
 //! Floor 2: the verbs. The only writer of executions, and the only floor that reads the clock. Knows no protocol and no
 //! SQL: it asks the store to decide by the rules of `model`, and tells whoever waits.
 
+mod again;
+pub mod bulk;
 pub mod catalog;
+pub mod changes;
 pub mod clock;
 pub mod error;
+pub mod export;
 mod finishing;
+pub mod in_flight;
 mod known_keys;
+mod observers;
 pub mod operate;
 pub mod running;
 pub mod scheduler;
@@ -14,6 +20,7 @@ pub mod submit;
 pub mod ticket;
 pub mod view;
 pub mod waiters;
+pub mod why;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -31,7 +38,9 @@ use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
 use crate::store::{Retention, Store};
 use catalog::Catalog;
 use clock::Clock;
+use in_flight::InFlight;
 use known_keys::KnownKeys;
+use observers::Observers;
 use running::{Running, Work};
 use slots::Slots;
 use waiters::Waiters;
@@ -124,6 +133,8 @@ pub struct Engine {
     waiters: Waiters,
     running: Arc<Running>,
     known_keys: KnownKeys,
+    observers: Observers,
+    in_flight: InFlight,
     local: OnceLock<Arc<dyn LocalWorker>>,
     unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
@@ -150,6 +161,8 @@ impl Engine {
             waiters: Waiters::new(settings.waiters_max),
             running: Arc::default(),
             known_keys: KnownKeys::new(settings.known_keys_max),
+            observers: Observers::default(),
+            in_flight: InFlight::default(),
             local: OnceLock::new(),
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),

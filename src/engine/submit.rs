@@ -160,20 +160,23 @@ impl Engine {
             },
             identity: tool.identity,
             run_at_ms: None,
+            by: None,
             lease: slot.as_ref().map(|_| self.lease_request()),
             waiter: marks.then_some(self.process),
             if_waited,
         };
+        let flight = self.in_flight.begin(&self.clock);
         let submit = Submit {
             submission,
             arguments: call.arguments.clone(),
             meta: call.meta.clone(),
             operation: self.new_operation(),
-            now_ms: self.now_ms(),
+            now_ms: flight.now_ms,
         };
         // What is stored for any worker may end before the caller has its ticket.
         let _seat = slot.is_none().then(|| Seat::take(&self.waiters, id));
         let outcome = self.store.submit(submit).await;
+        drop(flight);
         crash::point("submitted");
         if !matches!(outcome, Ok(SubmitOutcome::New(_))) {
             self.slots.dequeue(&tool.upstream, id);

@@ -1,6 +1,10 @@
 //! Executions, events and results as people and programs see them: one JSON shape for the CLI and the HTTP API. Decides
 //! nothing about who may see what.
 
+mod change;
+
+pub use change::ChangeView;
+
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -161,7 +165,7 @@ impl EventView {
         members.remove("type");
         members.remove("run_at_ms");
         let run_at = match &record.event {
-            Event::Submitted { run_at_ms } => run_at_ms.map(Time),
+            Event::Submitted { run_at_ms, .. } => run_at_ms.map(Time),
             Event::Retried { run_at_ms, .. } => Some(Time(*run_at_ms)),
             _ => None,
         };

@@ -2,6 +2,7 @@
 //! comes in as a router. Writes no execution.
 
 pub mod auth;
+pub mod events;
 pub mod executions;
 pub mod front;
 pub mod guard;

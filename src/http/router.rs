@@ -6,16 +6,17 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::response::IntoResponse;
 
-use super::executions;
 use super::health::{self, Readiness};
 use super::openapi;
 use super::refusal::Refusal;
-use crate::store::Store;
+use super::{events, executions};
+use crate::engine::Engine;
 
 /// Everything that is served on one listener. The limit on bodies is `front.rs`'s.
-pub fn router(mcp: Router, store: Arc<dyn Store>, readiness: Arc<Readiness>) -> Router {
-    mcp.merge(health::routes(readiness, store.clone()))
-        .merge(executions::routes(store))
+pub fn router(mcp: Router, engine: Arc<Engine>, readiness: Arc<Readiness>) -> Router {
+    mcp.merge(health::routes(readiness, engine.store().clone()))
+        .merge(executions::routes(engine.clone()))
+        .merge(events::routes(engine))
         .merge(openapi::routes())
         .fallback(async || {
             Refusal::not_found(

@@ -12,6 +12,7 @@ mod liveness;
 mod marks;
 mod migrate;
 mod open;
+mod pages;
 mod payloads;
 mod policies;
 mod prune;
@@ -51,7 +52,7 @@ use self::watch::Watch;
 use self::writer::{CLOSED, Job, Shared, Task, Writer};
 use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
-    Result, Retention, Store, Submit, SubmitOutcome, TokenRow, UpstreamRow,
+    Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
 use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
@@ -166,6 +167,10 @@ impl Store for SqliteStore {
 
     async fn list(&self, query: ListQuery) -> Result<Vec<Head>> {
         self.list(move |read| read.list(&query)).await
+    }
+
+    async fn touched(&self, query: TouchedQuery) -> Result<Vec<Head>> {
+        self.list(move |read| read.touched(&query)).await
     }
 
     async fn candidates(&self, query: CandidateQuery) -> Result<Vec<Head>> {
