@@ -20,7 +20,7 @@ const HEADS: usize = 500;
 /// Events of one execution read at once.
 const EVENTS: usize = 1_000;
 /// Another process may have decided on an event so long before it is to be seen, in milliseconds.
-const SETTLE_MS: i64 = 500;
+pub const SETTLE_MS: i64 = 500;
 
 /// After every event of an execution.
 const SEQ_MAX: i64 = 999_999_999_999_999;

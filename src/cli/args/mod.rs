@@ -13,7 +13,10 @@ use clap::{Args, Parser, Subcommand};
 
 pub use call::CallArgs;
 pub use config::{ConfigArgs, ConfigCommand};
-pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
+pub use executions::{
+    ExecutionsArgs, ExecutionsCommand, ExportArgs, FilterFlags, ListArgs, OneArgs, ResolveArgs, TailArgs, WaitArgs,
+    WhichArgs,
+};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
 
