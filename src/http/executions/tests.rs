@@ -14,7 +14,7 @@ use crate::http::auth::Proof;
 use crate::model::decide::{Command, LeaseRequest};
 use crate::model::event::Digest;
 use crate::model::execution::Identification;
-use crate::model::id::{OperationId, ProcessId};
+use crate::model::id::{ExecutionId, OperationId, ProcessId};
 use crate::model::policy::{Identity, Policy};
 use crate::model::principal::{Principal, Scopes};
 use crate::model::submit::{IfWaited, Submission};
