@@ -13,6 +13,8 @@ pub mod in_flight;
 mod known_keys;
 mod observers;
 pub mod operate;
+pub mod parking;
+pub mod remote;
 pub mod running;
 pub mod scheduler;
 pub mod slots;
@@ -76,6 +78,8 @@ pub struct Settings {
     pub worker_poll_ms: u64,
     /// Keys remembered as seen, so that a repeat is answered from a reader.
     pub known_keys_max: usize,
+    /// Remote workers.
+    pub remote: remote::Settings,
 }
 
 impl Default for Settings {
@@ -95,6 +99,7 @@ impl Default for Settings {
             stop_grace_ms: 2_000,
             worker_poll_ms: 1_000,
             known_keys_max: 16_384,
+            remote: remote::Settings::default(),
         }
     }
 }
@@ -136,6 +141,8 @@ pub struct Engine {
     observers: Observers,
     in_flight: InFlight,
     local: OnceLock<Arc<dyn LocalWorker>>,
+    remote: remote::registry::Registry,
+    pulling: tokio::sync::Mutex<()>,
     unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
     draining: CancellationToken,
@@ -164,6 +171,8 @@ impl Engine {
             observers: Observers::default(),
             in_flight: InFlight::default(),
             local: OnceLock::new(),
+            remote: remote::registry::Registry::default(),
+            pulling: tokio::sync::Mutex::default(),
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),
             draining: CancellationToken::new(),

@@ -14,7 +14,7 @@ use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
 use super::refusal::{PROBLEM_JSON, Refusal, json};
-use super::{events, executions, health};
+use super::{events, executions, health, worker};
 
 #[cfg(test)]
 mod tests;
@@ -41,6 +41,15 @@ mod tests;
         events::follow,
         health::alive,
         health::ready,
+        worker::register::register,
+        worker::register::deregister,
+        worker::register::stats,
+        worker::claim::claim,
+        worker::report::heartbeat,
+        worker::report::complete,
+        worker::report::fail,
+        worker::report::release,
+        worker::report::step,
         openapi,
     ),
     components(schemas(Problem)),
@@ -48,6 +57,7 @@ mod tests;
         (name = "executions", description = "Looking at executions. A foreign one is as if it were missing."),
         (name = "orders", description = "Cancel, retry, resolve. Each is an event with its principal and reason."),
         (name = "events", description = "What happens, as it happens."),
+        (name = "worker", description = "The worker protocol; needs the scope `work`. Everything may be repeated."),
         (name = "health", description = "For supervisors; needs no credential."),
         (name = "description", description = "This document."),
     ),
@@ -87,12 +97,12 @@ async fn openapi() -> Result<Response, Refusal> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename = "Problem")]
 pub struct Problem {
-    /// Always `about:blank`: nothing is to be read at an address.
+    /// `about:blank`: `code` says which problem it is.
     #[serde(rename = "type")]
     pub kind: String,
     /// The status in words.
     pub title: String,
-    /// The HTTP status.
+    /// The status.
     pub status: u16,
     /// The stable name.
     #[schema(example = "not_found")]

@@ -9,14 +9,16 @@ use axum::response::IntoResponse;
 use super::health::{self, Readiness};
 use super::openapi;
 use super::refusal::Refusal;
+use super::worker;
 use super::{events, executions};
 use crate::engine::Engine;
 
 /// Everything that is served on one listener. The limit on bodies is `front.rs`'s.
-pub fn router(mcp: Router, engine: Arc<Engine>, readiness: Arc<Readiness>) -> Router {
+pub fn router(mcp: Router, engine: &Arc<Engine>, readiness: Arc<Readiness>, limits: worker::Limits) -> Router {
     mcp.merge(health::routes(readiness, engine.store().clone()))
         .merge(executions::routes(engine.clone()))
-        .merge(events::routes(engine))
+        .merge(events::routes(engine.clone()))
+        .merge(worker::routes(engine.clone(), limits))
         .merge(openapi::routes())
         .fallback(async || {
             Refusal::not_found(
