@@ -2,8 +2,10 @@
 //! nothing about who may see what.
 
 mod change;
+mod tool;
 
 pub use change::ChangeView;
+pub use tool::{SettingSource, SettingView, SourceOf, ToolView, UpstreamState};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -15,4 +15,5 @@ pub mod proxy;
 pub mod refusal;
 pub mod router;
 pub mod token;
+pub mod tools;
 pub mod worker;

@@ -14,7 +14,7 @@ use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
 use super::refusal::{PROBLEM_JSON, Refusal, json};
-use super::{events, executions, health, worker};
+use super::{events, executions, health, tools, worker};
 
 #[cfg(test)]
 mod tests;
@@ -39,6 +39,8 @@ mod tests;
         executions::resolve,
         executions::act,
         events::follow,
+        tools::list,
+        tools::show,
         health::alive,
         health::ready,
         worker::register::register,
@@ -57,6 +59,7 @@ mod tests;
         (name = "executions", description = "Looking at executions. A foreign one is as if it were missing."),
         (name = "orders", description = "Cancel, retry, resolve. Each is an event with its principal and reason."),
         (name = "events", description = "What happens, as it happens."),
+        (name = "tools", description = "What is offered, its policy, and who said so."),
         (name = "worker", description = "The worker protocol; needs the scope `work`. Everything may be repeated."),
         (name = "health", description = "For supervisors; needs no credential."),
         (name = "description", description = "This document."),

@@ -12,6 +12,7 @@ mod executions;
 mod install;
 mod serve;
 mod token;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,6 +34,7 @@ pub use executions::{
 pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
+pub use tools::{ToolListArgs, ToolShowArgs, ToolsArgs, ToolsCommand};
 
 use super::failure::{Exit, Failure};
 use crate::config::units::Millis;
@@ -81,6 +83,9 @@ pub enum Command {
     /// Take back what `install` did, to the byte.
     #[command(after_help = "Example:\n  durable-mcp uninstall cursor --dry-run")]
     Uninstall(UninstallArgs),
+    /// Look at the tools that are offered: what happens to a lost call, how long callers wait, and who said so.
+    #[command(after_help = "Example:\n  durable-mcp tools list")]
+    Tools(ToolsArgs),
     /// API keys for auth mode `token`.
     #[command(after_help = "Example:\n  durable-mcp token create --principal ci --scope call --scope read")]
     Token(TokenArgs),
