@@ -156,6 +156,7 @@ async fn a_body_is_read_strictly_and_without_authentication_an_order_needs_the_l
         (&retry, r#"{"reason":"x","more":1}"#),
         (&retry, r#"{"reason":"x""#),
         (&cancel, r#"[]"#),
+        (&cancel, &format!(r#"{{"reason":{}1{}}}"#, "[".repeat(70), "]".repeat(70))),
         (&cancel, &format!(r#"{{"reason":"{}"}}"#, "x".repeat(1_001))),
         (&resolve, r#"{"reason":"x"}"#),
         (&resolve, r#"{"reason":"x","outcome":"maybe"}"#),
@@ -165,7 +166,8 @@ async fn a_body_is_read_strictly_and_without_authentication_an_order_needs_the_l
     ] {
         let url = program.at(path);
         let answer = with_bearer(Request::post(&url, body), &owner).exchange(&url).await;
-        assert_code(&answer, 400, "invalid_parameter");
+        assert_eq!(answer.status, 400, "{body}: {answer:?}");
+        assert!(["invalid_body", "invalid_parameter"].contains(&answer.answer()["code"].as_str().unwrap()), "{body}");
     }
     let url = program.at(&cancel);
     let text = with_bearer(Request::post(&url, "{}").with("Content-Type", "text/plain"), &owner);
@@ -273,7 +275,7 @@ async fn an_order_by_filter_is_shown_first_and_done_for_exactly_what_was_shown()
     assert_code(&ask(order(Value::Null)).await, 400, "invalid_parameter");
     assert_code(&ask(json!({"action": "retry", "filter": filter, "expected": 0})).await, 400, "invalid_parameter");
     assert_code(&ask(json!({"action": "resolve", "filter": filter, "preview": true})).await, 400, "invalid_parameter");
-    assert_code(&ask(json!({"action": "cancel", "filter": {"toll": "x"}})).await, 400, "invalid_parameter");
+    assert_code(&ask(json!({"action": "cancel", "filter": {"toll": "x"}})).await, 400, "invalid_body");
     let done = ask(order(json!(5))).await.answer();
     let outcomes = done["outcomes"].as_array().unwrap();
     assert!(outcomes.len() == 5 && outcomes.iter().all(|one| one["ok"] == true), "{done}");
@@ -303,8 +305,9 @@ async fn orders_reach_a_store_with_and_without_a_running_process() {
     let (setup, store) = (program.setup.clone(), program.setup.store_url());
     let on_store = async |arguments: &[&str]| setup.cli(&[arguments, &["--store", &store]].concat()).await;
     let id = sleeping(&program, "").await;
-    let waiting = get(&program, &format!("/api/v1/executions/{id}/wait?wait_ms=20000"), "");
-    let (waited, cancelled) = tokio::join!(waiting, on_store(&["executions", "cancel", &id, "--reason", "by file"]));
+    let path = format!("/api/v1/executions/{id}/wait?wait_ms=20000");
+    let cancel = ["executions", "cancel", &id, "--reason", "by file"];
+    let (waited, cancelled) = tokio::join!(get(&program, &path, ""), on_store(&cancel));
     assert_exit(&cancelled, 0);
     assert_eq!(waited.answer()["state"], "cancelled");
     // The slot is free again only when the work was told to stop.

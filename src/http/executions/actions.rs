@@ -20,7 +20,10 @@ use crate::http::openapi::OrderRefused;
 use crate::http::refusal::{Refusal, json};
 use crate::model::event::Order;
 use crate::model::principal::Scope;
+use crate::model::scan;
 
+/// How deep a body may be nested.
+const DEPTH_MAX: usize = 64;
 /// Characters of a reason at most.
 const REASON_MAX: usize = 1_000;
 
@@ -199,7 +202,8 @@ pub(super) fn resolution(
     Ok(Action::Resolve(resolution))
 }
 
-/// Reads a body of ours. Errors: it is no JSON of this form. What was sent is not repeated.
+/// Reads a body of ours. Errors: it is no JSON of this form. What was sent is not
+/// repeated.
 pub(super) fn body<T: DeserializeOwned>(headers: &HeaderMap, bytes: &Bytes) -> Result<T, Refusal> {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -211,8 +215,16 @@ pub(super) fn body<T: DeserializeOwned>(headers: &HeaderMap, bytes: &Bytes) -> R
             "send it with `Content-Type: application/json`",
         ));
     }
-    serde_json::from_slice(bytes).map_err(|error| {
-        let place = format!("the body can not be used (line {}, column {})", error.line(), error.column());
-        Refusal::bad_request(place, "its members are in /api/v1/openapi.json")
-    })
+    let invalid = |detail: String| {
+        Refusal::new(StatusCode::BAD_REQUEST, "invalid_body", detail, "its members are in /api/v1/openapi.json")
+    };
+    let text = std::str::from_utf8(bytes).map_err(|_| invalid("the body is no UTF-8".to_owned()))?;
+    scan::check(text, DEPTH_MAX).map_err(|fault| invalid(format!("the body is no strict JSON: {fault}")))?;
+    if !text.trim_start().starts_with('{') {
+        return Err(invalid("the body is no JSON object".to_owned()));
+    }
+    let place = |error: serde_json::Error| {
+        invalid(format!("the body does not fit (line {}, column {})", error.line(), error.column()))
+    };
+    serde_json::from_str(text).map_err(place)
 }
