@@ -22,6 +22,7 @@ pub mod source;
 pub mod stage;
 pub mod stores;
 pub mod token;
+pub mod tools;
 pub mod workers;
 pub mod wrap;
 
@@ -93,6 +94,7 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Workers(args) => workers::run(args, out).await,
             Command::Install(args) => install::install(args, out),
             Command::Uninstall(args) => install::uninstall(args, out),
+            Command::Tools(args) => tools::run(args, out).await,
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
             Command::Db(args) => db::run(args, out).await,

@@ -27,6 +27,7 @@ mod http_tools;
 mod identity;
 mod kit_direct;
 mod lists;
+mod operate;
 mod secrets;
 mod startup;
 mod support;

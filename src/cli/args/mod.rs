@@ -12,6 +12,7 @@ mod executions;
 mod install;
 mod serve;
 mod token;
+mod tools;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -27,10 +28,14 @@ pub use connect::ConnectArgs;
 pub use db::{BackupArgs, DbArgs, DbCommand, DbReadArgs, PruneArgs, RestoreArgs, StoreFlags};
 pub use demo::{DemoArgs, DemoCommand, SceneArgs, StackArgs};
 pub use doctor::DoctorArgs;
-pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
+pub use executions::{
+    ExecutionsArgs, ExecutionsCommand, ExportArgs, FilterFlags, ListArgs, OneArgs, ResolveArgs, TailArgs, WaitArgs,
+    WhichArgs,
+};
 pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
+pub use tools::{ToolListArgs, ToolShowArgs, ToolsArgs, ToolsCommand};
 pub use workers::{WorkersArgs, WorkersCommand, WorkersDrainArgs};
 
 use super::failure::{Exit, Failure};
@@ -83,6 +88,9 @@ pub enum Command {
     /// Take back what `install` did, to the byte.
     #[command(after_help = "Example:\n  durable-mcp uninstall cursor --dry-run")]
     Uninstall(UninstallArgs),
+    /// Look at the tools that are offered: what happens to a lost call, how long callers wait, and who said so.
+    #[command(after_help = "Example:\n  durable-mcp tools list")]
+    Tools(ToolsArgs),
     /// API keys for auth mode `token`.
     #[command(after_help = "Example:\n  durable-mcp token create --principal ci --scope call --scope read")]
     Token(TokenArgs),
