@@ -18,6 +18,7 @@ pub mod install;
 pub mod log;
 pub mod mcp_client;
 pub mod output;
+pub mod schemas;
 pub mod source;
 pub mod stage;
 pub mod stores;

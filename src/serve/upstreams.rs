@@ -219,7 +219,7 @@ fn command(loaded: &Loaded, tool: &OwnTool) -> CommandTool {
 }
 
 /// A program with a path in its name is relative to the configuration; a bare name is looked for in `PATH`.
-fn program(base_dir: &Path, name: &str) -> OsString {
+pub fn program(base_dir: &Path, name: &str) -> OsString {
     match name.contains('/') {
         true => base_dir.join(name).into_os_string(),
         false => name.into(),
@@ -227,7 +227,7 @@ fn program(base_dir: &Path, name: &str) -> OsString {
 }
 
 /// How to reach and run one configured server.
-fn server_settings(loaded: &Loaded, name: &str, server: &Server, last_known: Option<Snapshot>) -> UpstreamSettings {
+pub fn server_settings(loaded: &Loaded, name: &str, server: &Server, last_known: Option<Snapshot>) -> UpstreamSettings {
     let config = &loaded.config;
     let transport = match (&server.command, &server.url) {
         (Some(command), _) => {

@@ -27,6 +27,7 @@ use crate::serve::signals;
 use closed_loop::Client;
 use machine::Machine;
 use plan::{Fault, Plan};
+pub use report::BenchView;
 use report::{Header, HttpReport};
 use tally::Window;
 

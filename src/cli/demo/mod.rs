@@ -18,6 +18,7 @@ use super::output::Output;
 use super::stage::folder::Folder;
 use crate::serve::signals;
 use cast::Cast;
+pub use story::Report;
 use story::Story;
 
 /// Runs the command. Ctrl-C ends a scene, its processes and its folder.
