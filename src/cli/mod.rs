@@ -9,6 +9,7 @@ pub mod config;
 pub mod connect;
 pub mod executions;
 pub mod failure;
+pub mod init;
 pub mod install;
 pub mod log;
 pub mod mcp_client;
@@ -83,6 +84,7 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Connect(args) => connect::run(args).await,
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
+            Command::Init(args) => init::run(args, out),
             Command::Install(args) => install::install(args, out),
             Command::Uninstall(args) => install::uninstall(args, out),
             Command::Token(args) => token::run(args, out).await,

@@ -24,6 +24,8 @@ mod exact_bytes;
 mod handles;
 mod hostile;
 mod identity;
+mod init;
+mod install;
 mod kit_direct;
 mod lists;
 mod secrets;

@@ -4,6 +4,7 @@ mod call;
 mod config;
 mod connect;
 mod executions;
+mod init;
 mod install;
 mod serve;
 mod token;
@@ -17,6 +18,7 @@ pub use call::CallArgs;
 pub use config::{ConfigArgs, ConfigCommand};
 pub use connect::ConnectArgs;
 pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
+pub use init::InitArgs;
 pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
@@ -61,6 +63,9 @@ pub enum Command {
     /// Look at executions: of a running server with --url, else in the stores of this user.
     #[command(after_help = "Example:\n  durable-mcp executions list --state unknown")]
     Executions(ExecutionsArgs),
+    /// Write a configuration to begin with: with every setting, or from a client's servers.
+    #[command(after_help = "Examples:\n  durable-mcp init --out -\n  durable-mcp init --from cursor --out shared.toml")]
+    Init(InitArgs),
     /// Put a client's servers behind durable-mcp: each entry is rewritten to `wrap`, the rest of the file stays.
     #[command(after_help = "Example:\n  durable-mcp install cursor --all --dry-run")]
     Install(InstallArgs),

@@ -71,7 +71,11 @@ pub fn member_lead<'t>(text: &'t str, object: &Node) -> &'t str {
         // A lone member may have a space before it that belongs to the brace.
         [one] => {
             let lead = lead(text, one.key.start);
-            if lead.contains('\n') { lead } else { " " }
+            match lead.contains('\n') {
+                true => lead,
+                false if colon(text, object) == ":" => "",
+                false => " ",
+            }
         }
         [_, second, ..] => lead(text, second.key.start),
     }

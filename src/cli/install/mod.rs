@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 
+pub use self::diff::sounds_secret;
+
 use self::client::{Place, Scope, Surroundings, System};
 use self::document::Document;
 use self::entry::Entry;

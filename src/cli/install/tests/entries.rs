@@ -124,7 +124,7 @@ fn an_http_entry_keeps_its_secrets_out_of_the_arguments() {
         Client::Cursor,
         r#"{"mcpServers":{"crm":{"url":"https://crm.example/mcp?key=s3cret"}}}"#,
         &format!(
-            r#"{{"mcpServers":{{"crm":{{"command":"{PROGRAM}", "args":["wrap","--name","crm","--url-env","MCP_SERVER_URL"], "env":{{"MCP_SERVER_URL":"https://crm.example/mcp?key=s3cret"}}}}}}}}"#
+            r#"{{"mcpServers":{{"crm":{{"command":"{PROGRAM}","args":["wrap","--name","crm","--url-env","MCP_SERVER_URL"],"env":{{"MCP_SERVER_URL":"https://crm.example/mcp?key=s3cret"}}}}}}}}"#
         ),
     );
 }
