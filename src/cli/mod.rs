@@ -3,10 +3,15 @@
 
 pub mod address;
 pub mod args;
+pub mod bench;
 pub mod call;
 pub mod client;
+pub mod completions;
 pub mod config;
 pub mod connect;
+pub mod db;
+pub mod demo;
+pub mod doctor;
 pub mod executions;
 pub mod failure;
 pub mod init;
@@ -15,6 +20,7 @@ pub mod log;
 pub mod mcp_client;
 pub mod output;
 pub mod source;
+pub mod stage;
 pub mod stores;
 pub mod token;
 pub mod wrap;
@@ -89,6 +95,12 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Uninstall(args) => install::uninstall(args, out),
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
+            Command::Db(args) => db::run(args, out).await,
+            Command::Doctor(args) => doctor::run(args, out).await,
+            Command::Completions(args) => completions::print(&args, &out),
+            Command::Man(args) => completions::man(&args, &out),
+            Command::Demo(args) => demo::run(args, out).await,
+            Command::Bench(args) => bench::run(args, out).await,
         }
     };
     if long {

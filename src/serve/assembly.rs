@@ -52,7 +52,10 @@ impl Assembly {
         let rules = upstreams::reconcile_rules(loaded)?;
         let store = open_store(loaded).await?;
         let names = upstreams::names(loaded, shape.demo);
-        let settings = settings::engine(&loaded.config, shape.wrap);
+        let mut settings = settings::engine(&loaded.config, shape.wrap);
+        if !shape.roles.worker {
+            settings.slots = 0;
+        }
         let engine = Engine::open(store, Clock::System, settings, &names).await.map_err(unusable)?;
         let readiness = Readiness::new(&[]);
         let Runnable { executors, servers } = upstreams::start(&engine, loaded, shape.demo, shape.wrap).await?;

@@ -79,7 +79,8 @@ async fn results_and_arguments_keep_their_bytes_in_both_eras() {
     let (program, _) = kit_program("").await;
     let url = program.url().to_owned();
     let session = open_session(&url, "2025-11-25").await;
-    let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
+    let meta =
+        r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
     let odd = r#"{"n":1.0e400,"big":9007199254740993, "t":"\u00e9é\ud83d\ude00","z":{},"a":[1,2 ,3]}"#;
     // What differs from call to call.
     let cut = |answer: &str| answer.split(r#""_meta":{"durable-mcp/execution""#).next().unwrap().to_owned();
@@ -205,7 +206,8 @@ async fn a_server_that_is_away_is_said_to_be_and_found_when_it_comes() {
     let port = free_port();
     let url = format!("http://127.0.0.1:{port}");
     let mut client = RawStdio::start(&connect(&url, &["--patience", "100ms"]));
-    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    let hello =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
     let refused = client.request(json!(1), "initialize", hello.clone()).await;
     assert_eq!(refused["error"]["code"], -31502, "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains(&url), "{refused}");
@@ -232,7 +234,8 @@ async fn a_server_that_is_away_is_said_to_be_and_found_when_it_comes() {
 async fn a_server_that_wants_a_token_says_where_it_belongs() {
     let program = Setup::new("[auth]\nmode = \"token\"\n").flag("--demo").serve_on(0).await;
     let mut stranger = RawStdio::start(&connect(program.url(), &[]));
-    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+    let hello =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
     let refused = stranger.request(json!(1), "initialize", hello).await;
     assert_eq!(refused["error"]["code"], -31401, "{refused}");
     assert!(refused["error"]["data"]["next"].as_str().unwrap().contains("DURABLE_MCP_TOKEN"), "{refused}");

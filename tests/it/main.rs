@@ -23,6 +23,7 @@ mod crash_upstream;
 mod exact_bytes;
 mod handles;
 mod hostile;
+mod http_tools;
 mod identity;
 mod init;
 mod install;

@@ -1,8 +1,13 @@
 //! The command line as types, with its help: one file per family of commands. Reads configuration for the commands that need it; does nothing else.
 
+mod bench;
 mod call;
+mod completions;
 mod config;
 mod connect;
+mod db;
+mod demo;
+mod doctor;
 mod executions;
 mod init;
 mod install;
@@ -14,9 +19,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use bench::BenchArgs;
 pub use call::CallArgs;
+pub use completions::{CompletionsArgs, ManArgs};
 pub use config::{ConfigArgs, ConfigCommand};
 pub use connect::ConnectArgs;
+pub use db::{BackupArgs, DbArgs, DbCommand, DbReadArgs, PruneArgs, RestoreArgs, StoreFlags};
+pub use demo::{DemoArgs, DemoCommand, SceneArgs, StackArgs};
+pub use doctor::DoctorArgs;
 pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
 pub use init::InitArgs;
 pub use install::{InstallArgs, InstallFlags, UninstallArgs};
@@ -39,7 +49,8 @@ pub struct Cli {
 impl Cli {
     /// True for a program that runs until it is told to stop.
     pub fn is_long(&self) -> bool {
-        matches!(self.command, Command::Serve(_) | Command::Wrap(_) | Command::Connect(_))
+        use Command::{Bench, Connect, Demo, Serve, Wrap};
+        matches!(self.command, Serve(_) | Wrap(_) | Connect(_) | Demo(_) | Bench(_))
     }
 }
 
@@ -78,6 +89,27 @@ pub enum Command {
     /// Check, show or describe the configuration.
     #[command(after_help = "Example:\n  durable-mcp config check --config durable-mcp.toml")]
     Config(ConfigArgs),
+    /// Look after the store: status, backup, restore, prune, verify.
+    #[command(after_help = "Example:\n  durable-mcp db status")]
+    Db(DbArgs),
+    /// Find what is wrong with configuration, servers, port, store and clock; silent when nothing is.
+    #[command(after_help = "Example:\n  durable-mcp doctor --verbose")]
+    Doctor(DoctorArgs),
+    /// Print the completions of a shell.
+    #[command(after_help = "Example:\n  durable-mcp completions bash > durable-mcp.bash")]
+    Completions(CompletionsArgs),
+    /// Write the manual pages, or print the one of the program.
+    #[command(after_help = "Example:\n  durable-mcp man --out man1")]
+    Man(ManArgs),
+    /// Watch failures happen, and what becomes of the calls: real processes, really killed, in a folder of their own.
+    #[command(after_help = "Example:\n  durable-mcp demo crash")]
+    Demo(DemoArgs),
+    /// Measure a server with checked calls in a closed loop, beside the limits of this machine.
+    #[command(after_help = "Examples:\n  durable-mcp bench --duration 2s\n  \
+                            durable-mcp bench --url http://127.0.0.1:7400 --concurrency 64 --duplicates 3 --json\n\n\
+                            A stdio server directly and behind wrap:\n  \
+                            $ durable-mcp bench -- npx -y @modelcontextprotocol/server-everything")]
+    Bench(BenchArgs),
 }
 
 /// Where the configuration comes from.

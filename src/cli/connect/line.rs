@@ -23,10 +23,7 @@ pub enum Kind {
     /// It wants an answer under this id.
     Request(Id<'static>),
     /// A request is taken back; `timed_out` when the client's own timer did it.
-    Cancelled {
-        request: Id<'static>,
-        timed_out: bool,
-    },
+    Cancelled { request: Id<'static>, timed_out: bool },
     /// Another notification.
     Notification,
     /// The answer to a request of the server's.

@@ -163,10 +163,7 @@ fn broke(client: &Client, error: &reqwest::Error) -> Trouble {
 #[derive(Debug, PartialEq)]
 pub enum Part {
     /// Its answer. `open`: the call goes on, the answer is only a handle.
-    Answer {
-        open: bool,
-        refuses_keys: bool,
-    },
+    Answer { open: bool, refuses_keys: bool },
     /// How far it is.
     Progress(f64),
     /// Something else.
@@ -181,7 +178,8 @@ pub fn part(message: &str, id: &Id<'_>) -> Part {
         }
         Ok(Message::Notification { method, params }) if method == "notifications/progress" => {
             let members = params.and_then(|params| json::members(params.get())).unwrap_or_default();
-            let value = members.iter().find(|(name, _)| name == "progress").and_then(|(_, value)| value.get().parse().ok());
+            let value =
+                members.iter().find(|(name, _)| name == "progress").and_then(|(_, value)| value.get().parse().ok());
             value.map_or(Part::Other, Part::Progress)
         }
         _ => Part::Other,

@@ -13,7 +13,8 @@ fn call(params: Value) -> Line {
 
 #[test]
 fn a_key_is_added_and_every_other_byte_stays() {
-    let text = r#"{"jsonrpc":"2.0" , "id":1,"method":"tools/call","params":{"name":"t", "arguments":{"n":1.0e400,"a":1}}}"#;
+    let text =
+        r#"{"jsonrpc":"2.0" , "id":1,"method":"tools/call","params":{"name":"t", "arguments":{"n":1.0e400,"a":1}}}"#;
     let mut line = Line::read(text.to_owned());
     assert!(line.unkeyed.is_some() && !line.repeatable);
     assert!(line.set_key("k"));
@@ -92,15 +93,13 @@ fn an_answer_is_told_from_what_else_comes_with_it() {
     let id = Id::from_number(7);
     let open = json!({"jsonrpc": "2.0", "id": 7, "result": {"_meta": {"durable-mcp/execution": {"state": "leased"}}}});
     assert_eq!(part(&open.to_string(), &id), Part::Answer { open: true, refuses_keys: false });
-    let ended = json!({"jsonrpc": "2.0", "id": 7, "result": {"_meta": {"durable-mcp/execution": {"state": "unknown"}}}});
+    let ended =
+        json!({"jsonrpc": "2.0", "id": 7, "result": {"_meta": {"durable-mcp/execution": {"state": "unknown"}}}});
     assert_eq!(part(&ended.to_string(), &id), Part::Answer { open: false, refuses_keys: false });
     let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 0.5}});
     assert_eq!(part(&progress.to_string(), &id), Part::Progress(0.5));
     assert_eq!(part(r#"{"jsonrpc":"2.0","id":"7","result":{}}"#, &id), Part::Other);
     let unnamed = r#"{"jsonrpc":"2.0","error":{"code":-32600,"message":"no"}}"#;
-    assert_eq!(
-        refusal(unnamed, &id).unwrap(),
-        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"no"}}"#
-    );
+    assert_eq!(refusal(unnamed, &id).unwrap(), r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32600,"message":"no"}}"#);
     assert_eq!(refusal(r#"{"error":"who are you?"}"#, &id), None);
 }

@@ -177,10 +177,8 @@ impl Client {
 /// The profiles of VS Code that have servers of their own.
 fn profiles(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
-    let mut found: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path().join("mcp.json")))
-        .filter(|path| path.is_file())
-        .collect();
+    let mut found: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path().join("mcp.json"))).filter(|path| path.is_file()).collect();
     found.sort();
     found
 }

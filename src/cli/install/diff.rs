@@ -68,8 +68,14 @@ fn hunks(old: &[&str], new: &[&str]) -> String {
             body.push_str(line.trim_end_matches(['\r', '\n']));
             body.push('\n');
         }
-        let range = |first: usize, count: usize| if count == 0 { format!("{first},0") } else { format!("{},{count}", first + 1) };
-        out.push_str(&format!("@@ -{} +{} @@\n{body}", range(first_old, o - first_old), range(first_new, n - first_new)));
+        let range = |first: usize, count: usize| {
+            if count == 0 { format!("{first},0") } else { format!("{},{count}", first + 1) }
+        };
+        out.push_str(&format!(
+            "@@ -{} +{} @@\n{body}",
+            range(first_old, o - first_old),
+            range(first_new, n - first_new)
+        ));
         (at, old_at, new_at) = (end, o, n);
     }
     out
@@ -149,7 +155,9 @@ fn cover(edits: &mut Edits, node: &Node, name: &str) {
                     Some(text) => {
                         let assigns = text.split_once('=').is_some_and(|(flag, _)| sounds_secret(flag));
                         let is_flag = text.starts_with('-') && !text.contains('=');
-                        if (after_secret_flag && !is_flag && !is_placeholder(text)) || (assigns && !names_variable(text)) {
+                        if (after_secret_flag && !is_flag && !is_placeholder(text))
+                            || (assigns && !names_variable(text))
+                        {
                             mask(edits, item);
                         }
                         after_secret_flag = is_flag && sounds_secret(text);

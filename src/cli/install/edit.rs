@@ -98,7 +98,8 @@ pub fn append_members(edits: &mut Edits, text: &str, (object, outer): (&Node, &s
     match object.members().last() {
         Some(last) => {
             let (lead, colon) = (member_lead(text, object), colon(text, object));
-            let added: String = pairs.iter().map(|(name, value)| format!(",{lead}{}{colon}{value}", quoted(name))).collect();
+            let added: String =
+                pairs.iter().map(|(name, value)| format!(",{lead}{}{colon}{value}", quoted(name))).collect();
             edits.insert(last.value.span.end, added);
         }
         None => {

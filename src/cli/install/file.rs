@@ -71,9 +71,9 @@ impl Original {
         }
         let draft = beside(&self.path, &format!("durable-mcp-{}.new", std::process::id()));
         let _ = fs::remove_file(&draft);
-        let written = self.write_draft(&draft, bytes).and_then(|()| {
-            if self.is_unchanged() { fs::rename(&draft, &self.path).map(|()| true) } else { Ok(false) }
-        });
+        let written = self
+            .write_draft(&draft, bytes)
+            .and_then(|()| if self.is_unchanged() { fs::rename(&draft, &self.path).map(|()| true) } else { Ok(false) });
         if !matches!(written, Ok(true)) {
             let _ = fs::remove_file(&draft);
         }

@@ -123,7 +123,8 @@ pub fn uninstall(args: UninstallArgs, out: Output) -> Result<Exit, Failure> {
     }
     let mut done = 0;
     for (target, mut entries) in ours {
-        entries.retain(|found| run.flags.servers.is_empty() || run.flags.servers.iter().any(|name| name == found.name()));
+        entries
+            .retain(|found| run.flags.servers.is_empty() || run.flags.servers.iter().any(|name| name == found.name()));
         let plan = planner.uninstall(&target, &entries, run.record(&target)).map_err(|why| broken(&target, &why))?;
         done += plan.rows.len();
         run.carry_out(&target, plan)?;
@@ -239,7 +240,8 @@ impl Run {
                 });
                 if !named {
                     let words = format!("{:?} leads to another server already", CONNECTED);
-                    let next = format!("take it back first: durable-mcp uninstall {} --server {CONNECTED}", client.name());
+                    let next =
+                        format!("take it back first: durable-mcp uninstall {} --server {CONNECTED}", client.name());
                     return Err(Failure::new(Exit::Conflict, words).next(next));
                 }
                 let mut planner = self.planner()?;
@@ -279,8 +281,8 @@ impl Run {
         }
         if self.flags.json {
             for row in &plan.rows {
-                let line = serde_json::to_string(row)
-                    .map_err(|error| Failure::new(Exit::Failure, error.to_string()))?;
+                let line =
+                    serde_json::to_string(row).map_err(|error| Failure::new(Exit::Failure, error.to_string()))?;
                 self.out.line(&line)?;
             }
         }

@@ -158,7 +158,8 @@ impl Planner<'_> {
         let mut edits = Edits::default();
         let end = match &target.document.root {
             None => {
-                let servers = edit::object(&vec![(CONNECTED.to_owned(), edit::object(&pairs, ("\n    ", ": ")))], ("\n  ", ": "));
+                let servers =
+                    edit::object(&vec![(CONNECTED.to_owned(), edit::object(&pairs, ("\n    ", ": ")))], ("\n  ", ": "));
                 let root = edit::object(&vec![(client.key().to_owned(), servers)], ("\n", ": "));
                 edits.insert(text.len(), root);
                 Vec::new()
@@ -267,7 +268,9 @@ impl Planner<'_> {
                 let is_name = !command.contains(['/', '\\']) && !command.contains("${");
                 let at = if is_name { program::find(command, looked_in) } else { None };
                 if is_name && at.is_none() {
-                    note = Some(format!("{command} is not in PATH here; it stays as it is, and its client has to find it"));
+                    note = Some(format!(
+                        "{command} is not in PATH here; it stays as it is, and its client has to find it"
+                    ));
                 }
                 wrapping.command = at.map_or_else(|| command.clone(), |at| at.to_string_lossy().into_owned());
                 let least = Client::least_path(self.around.system);
@@ -275,7 +278,8 @@ impl Planner<'_> {
                 wrapping.path = (path.is_none() && needs).then(|| program::lasting(&own));
             }
             Entry::Http { headers, .. } if headers.is_empty() => {
-                let words = "if the client signs in to this server by itself (OAuth), `wrap` can not: take it back then";
+                let words =
+                    "if the client signs in to this server by itself (OAuth), `wrap` can not: take it back then";
                 note = Some(words.to_owned());
             }
             _ => {}
@@ -285,7 +289,8 @@ impl Planner<'_> {
 
     /// A name for the store of an entry that no other entry has: stores of two servers must not mix.
     fn store(&mut self, target: &Target, found: &Found) -> String {
-        let plain: String = found.name().chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
+        let plain: String =
+            found.name().chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
         let plain: String = plain.trim_matches('-').chars().take(40).collect();
         let plain = if plain.is_empty() { "server".to_owned() } else { plain };
         let own = |path: &Path, at: &[String]| path == target.original.path && at == found.at;

@@ -63,7 +63,8 @@ pub fn needs_path(command: &Path, args: &[String], (path, least): (&str, &str)) 
 }
 
 fn is_plain(word: &str) -> bool {
-    !word.starts_with('-') && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+    !word.starts_with('-')
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
 /// What a script asks `env` to run it with.

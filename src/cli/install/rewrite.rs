@@ -67,8 +67,7 @@ fn stdio(edits: &mut Edits, text: &str, node: &Node, wrapping: &Wrapping) {
     let env = node.get("env");
     let wanted = [("PATH", &wrapping.path), ("DURABLE_MCP_DATA_DIR", &wrapping.data_dir)];
     let pairs = wanted.into_iter().filter(|(name, _)| env.is_none_or(|env| env.get(name).is_none()));
-    let pairs: Pairs =
-        pairs.filter_map(|(name, value)| Some((name.to_owned(), quoted(value.as_deref()?)))).collect();
+    let pairs: Pairs = pairs.filter_map(|(name, value)| Some((name.to_owned(), quoted(value.as_deref()?)))).collect();
     let lead = edit::member_lead(text, node);
     match env {
         _ if pairs.is_empty() => {}
@@ -96,11 +95,8 @@ fn http(edits: &mut Edits, text: &str, node: &Node, parts: (&str, &[String], &Wr
         words.extend(["--header-env".to_owned(), format!("{header}={variable}")]);
         variables.push(variable);
     }
-    let command = format!(
-        "\"command\"{colon}{},{lead}\"args\"{colon}{}",
-        quoted(&wrapping.program),
-        edit::array(&words, colon)
-    );
+    let command =
+        format!("\"command\"{colon}{},{lead}\"args\"{colon}{}", quoted(&wrapping.program), edit::array(&words, colon));
     edits.replace(address.key.start..address.value.span.end, command);
     // A client's placeholders in the address and in headers are filled in by the client as before: in the environment.
     let exact_url = &text[address.value.span.clone()];

@@ -72,13 +72,18 @@ impl Target {
         let mut paths = vec![vec![client.key().to_owned()]];
         if client == Client::ClaudeCode {
             let projects = root.get("projects").map_or(&[][..], Node::members);
-            paths.extend(projects.iter().map(|project| {
-                vec!["projects".to_owned(), project.name.clone(), client.key().to_owned()]
-            }));
+            paths.extend(
+                projects
+                    .iter()
+                    .map(|project| vec!["projects".to_owned(), project.name.clone(), client.key().to_owned()]),
+            );
         }
         for path in paths {
             if path.len() == 1 && root.members().iter().filter(|member| member.name == path[0]).count() > 1 {
-                return Err(wrong(format!("{:?} stands twice in it; which one the client reads is not known", path[0])));
+                return Err(wrong(format!(
+                    "{:?} stands twice in it; which one the client reads is not known",
+                    path[0]
+                )));
             }
             let Some(servers) = root.at(&path) else { continue };
             if !servers.is_object() {

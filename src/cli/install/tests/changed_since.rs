@@ -66,8 +66,12 @@ fn without_a_record_an_entry_still_comes_out_of_its_wrapping() {
     let back = uninstalled(Client::Cursor, &text_of(&plan), Record::default());
     assert_eq!(back.rows[0].action, Action::Restored);
     assert!(back.rows[0].note.as_deref().unwrap().contains("no record"));
-    assert_eq!(text_of(&back), BEFORE.replace("{ \"command\": \"/srv/other\" }", "{ \"command\": \"/srv/other\", \"args\": [] }"));
-    let http = installed(Client::Cursor, r#"{"mcpServers":{"a":{"url":"https://a.example/?k=1","headers":{"X":"y"}}}}"#);
+    assert_eq!(
+        text_of(&back),
+        BEFORE.replace("{ \"command\": \"/srv/other\" }", "{ \"command\": \"/srv/other\", \"args\": [] }")
+    );
+    let http =
+        installed(Client::Cursor, r#"{"mcpServers":{"a":{"url":"https://a.example/?k=1","headers":{"X":"y"}}}}"#);
     let back = text_of(&uninstalled(Client::Cursor, &text_of(&http), Record::default()));
     assert_eq!(back, r#"{"mcpServers":{"a":{"url":"https://a.example/?k=1","headers":{"X":"y"}}}}"#);
 }
@@ -77,7 +81,8 @@ fn an_added_entry_comes_out_of_a_file_that_has_others_by_then() {
     let around = around();
     for before in ["{}", "{\n  \"a\": 1,\n}\n", "{\"mcpServers\": {}}", "// nothing\n"] {
         let plan = planner(Client::Cursor, &around).connect(&target(before), None, Record::default()).unwrap();
-        let with_other = text_of(&plan).replace("\"durable-mcp\":", "\"z\": {\"command\": \"/z\"},\n    \"durable-mcp\":");
+        let with_other =
+            text_of(&plan).replace("\"durable-mcp\":", "\"z\": {\"command\": \"/z\"},\n    \"durable-mcp\":");
         let back = uninstalled(Client::Cursor, &with_other, plan.record);
         let text = text_of(&back);
         assert!(!text.contains("durable-mcp") && text.contains("\"z\": {\"command\": \"/z\"}"), "{before}: {text}");

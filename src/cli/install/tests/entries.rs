@@ -208,7 +208,10 @@ fn path_and_data_folder_are_written_where_the_client_would_not_know_them() {
     let next = text_of(&plan);
     let path = format!("\"PATH\": \"{}:/usr/bin\"", bin.display());
     assert!(next.contains(&format!("\"{}/npx\"]", bin.display())), "{next}");
-    assert!(next.contains(&format!("\"env\": {{\n        {path},\n        \"DURABLE_MCP_DATA_DIR\": \"/data\"\n      }}")), "{next}");
+    assert!(
+        next.contains(&format!("\"env\": {{\n        {path},\n        \"DURABLE_MCP_DATA_DIR\": \"/data\"\n      }}")),
+        "{next}"
+    );
     assert_eq!(text_of(&uninstalled(Client::Cursor, &next, plan.record)), text);
     // A PATH that the entry has is its own affair.
     let own = super::target(r#"{"mcpServers":{"a":{"command":"npx","env":{"PATH":"/nowhere"}}}}"#);

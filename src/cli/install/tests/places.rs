@@ -31,7 +31,11 @@ fn each_client_is_looked_for_where_its_documentation_says() {
     first(Client::ClaudeDesktop, &linux, "/h/.config/Claude/claude_desktop_config.json");
     first(Client::ClaudeDesktop, &mac, "/h/Library/Application Support/Claude/claude_desktop_config.json");
     first(Client::ClaudeDesktop, &windows, "/h/AppData/Roaming/Claude/claude_desktop_config.json");
-    first(Client::ClaudeDesktop, &at(System::Linux, &[("XDG_CONFIG_HOME", "/x")]), "/x/Claude/claude_desktop_config.json");
+    first(
+        Client::ClaudeDesktop,
+        &at(System::Linux, &[("XDG_CONFIG_HOME", "/x")]),
+        "/x/Claude/claude_desktop_config.json",
+    );
     first(Client::ClaudeCode, &mac, "/h/.claude.json");
     first(Client::ClaudeCode, &at(System::Linux, &[("CLAUDE_CONFIG_DIR", "/c")]), "/c/.claude.json");
     first(Client::Cursor, &windows, "/h/.cursor/mcp.json");
@@ -89,13 +93,20 @@ fn a_file_is_replaced_whole_with_its_mode_through_links_and_not_over_somebody_el
 
 #[test]
 fn what_is_no_json_is_refused_with_its_place() {
-    for (text, place) in [("{\n  \"a\": }", "line 2, column 8"), ("{'a': 1}", "line 1"), ("{a: 1}", "line 1"), ("{} {}", "line 1")] {
+    for (text, place) in
+        [("{\n  \"a\": }", "line 2, column 8"), ("{'a': 1}", "line 1"), ("{a: 1}", "line 1"), ("{} {}", "line 1")]
+    {
         let why = Document::read(text.as_bytes()).unwrap_err();
         assert!(why.contains("not JSON") && why.contains(place), "{text}: {why}");
     }
     assert!(Document::read(b"\xff\xfe{").unwrap_err().contains("UTF-8"));
     assert!(Document::read(b"// only a comment\n").unwrap().root.is_none());
-    for text in ["[]", r#"{"mcpServers": []}"#, r#"{"mcpServers": {}, "mcpServers": {}}"#, r#"{"mcpServers": {"a": 1, "a": 2}}"#] {
+    for text in [
+        "[]",
+        r#"{"mcpServers": []}"#,
+        r#"{"mcpServers": {}, "mcpServers": {}}"#,
+        r#"{"mcpServers": {"a": 1, "a": 2}}"#,
+    ] {
         assert!(target(text).entries(Client::Cursor).is_err(), "{text}");
     }
 }
