@@ -214,12 +214,18 @@ async fn every_example_of_the_help_runs() {
     call(&program, &["demo_echo", "--args", r#"{"message":"x"}"#]).await;
     let id = program.executions().await[0]["id"].as_str().unwrap().to_owned();
     std::fs::write(program.setup.folder().join("issue.json"), r#"{"title":"x"}"#).unwrap();
+    std::fs::create_dir(program.setup.folder().join(".cursor")).unwrap();
+    std::fs::write(program.setup.folder().join(".cursor/mcp.json"), r#"{"mcpServers":{}}"#).unwrap();
 
     let mut examples = Vec::new();
     for command in [
         "",
         "serve",
         "wrap",
+        "connect",
+        "init",
+        "install",
+        "uninstall",
         "call",
         "executions",
         "executions list",
@@ -305,6 +311,7 @@ async fn shell(program: &Program, line: &str) -> Output {
     let config = program.setup.folder().join("durable-mcp.toml");
     let mut env: BTreeMap<&str, String> = BTreeMap::new();
     env.insert("PATH", path);
+    env.insert("HOME", program.setup.folder().to_str().unwrap().to_owned());
     env.insert("DURABLE_MCP_CONFIG", config.to_str().unwrap().to_owned());
     env.insert("DURABLE_MCP_DATA_DIR", program.setup.data_dir().to_str().unwrap().to_owned());
     env.insert("DURABLE_MCP_URL", program.url().to_owned());

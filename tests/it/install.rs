@@ -113,7 +113,8 @@ async fn fixtures_of_each_client_are_installed_and_uninstalled_to_the_byte() {
 
 /// Starts a client's entry as that client does from a menu: its own environment and the least of the user's.
 async fn start(home: &Home, entry: &Value) -> Started {
-    let words = |value: &Value| value.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect();
+    let words =
+        |value: &Value| value.as_array().unwrap().iter().map(|word| word.as_str().unwrap().to_owned()).collect();
     let args: Vec<String> = words(&entry["args"]);
     let mut command = Command::new(entry["command"].as_str().unwrap());
     command.args(&args).env_clear().env("HOME", home.path()).env("PATH", LEAST_PATH).current_dir("/");
@@ -140,7 +141,8 @@ impl Started {
     }
 
     async fn hello(&mut self) {
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
+        let hello =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
         let opened = self.ask(1, "initialize", hello).await;
         assert_eq!(opened["result"]["protocolVersion"], "2025-11-25", "{opened}");
     }
@@ -205,7 +207,8 @@ async fn what_is_wrong_is_said_and_nothing_is_changed() {
         let said = home.fails(3, &["install", client, "--all"]).await;
         assert!(said.contains(place) && said.contains("--config-file"), "{said}");
     }
-    let text = br#"{"mcpServers": {"kit": {"command": "/srv/kit"}, "old": {"type": "sse", "url": "https://a.example/sse"}}}"#;
+    let text =
+        br#"{"mcpServers": {"kit": {"command": "/srv/kit"}, "old": {"type": "sse", "url": "https://a.example/sse"}}}"#;
     let file = home.write("cursor", text);
     let unnamed = home.fails(2, &["install", "cursor"]).await;
     assert!(unnamed.contains("kit, old") && unnamed.contains("--all"), "{unnamed}");
@@ -219,9 +222,17 @@ async fn what_is_wrong_is_said_and_nothing_is_changed() {
     let dry = home.well(&["install", "cursor", "--all", "--dry-run", "--json"]).await;
     assert!(dry.stderr.contains("--- ") && dry.stderr.contains("+++ ") && dry.stderr.contains("@@ "), "{}", dry.stderr);
     let rows: Vec<Value> = dry.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let actions: Vec<_> = rows.iter().map(|row| (row["server"].as_str().unwrap(), row["action"].as_str().unwrap())).collect();
+    let actions: Vec<_> =
+        rows.iter().map(|row| (row["server"].as_str().unwrap(), row["action"].as_str().unwrap())).collect();
     assert_eq!(actions, [("kit", "wrapped"), ("old", "refused")]);
     assert_eq!(Home::files(&file), BTreeMap::from([(file.clone(), text.to_vec())]));
+
+    // There is no room for the name of a copy beside it.
+    let long = home.path().join(format!("{}.json", "n".repeat(245)));
+    std::fs::write(&long, text).unwrap();
+    let full = home.fails(1, &["install", "cursor", "--all", "--config-file", long.to_str().unwrap()]).await;
+    assert!(full.contains("can not be written"), "{full}");
+    assert_eq!(std::fs::read(&long).unwrap(), text);
 
     std::fs::write(&file, "{\n  \"mcpServers\": {,}\n}").unwrap();
     let broken = home.fails(2, &["install", "cursor", "--all"]).await;

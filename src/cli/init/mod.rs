@@ -43,7 +43,10 @@ pub fn run(args: InitArgs, out: Output) -> Result<Exit, Failure> {
                 let source = Source { client, around: &around, target };
                 servers.take(&source, &mut variables)?;
             }
-            (servers.file(from), Some((servers.count(), client.map_or(from.clone(), |client| client.title().to_owned()))))
+            (
+                servers.file(from),
+                Some((servers.count(), client.map_or(from.clone(), |client| client.title().to_owned()))),
+            )
         }
     };
     if to_stdout {
@@ -75,8 +78,7 @@ fn sources(from: &str, around: &Surroundings) -> Result<(Option<Client>, Vec<Tar
     match Target::read(&place)? {
         Some(target) => Ok((None, vec![target])),
         None => {
-            let names: Vec<&str> =
-                Client::value_variants().iter().map(|client| client.name()).collect();
+            let names: Vec<&str> = Client::value_variants().iter().map(|client| client.name()).collect();
             let words = format!("{} is neither a client nor a file", printable(from));
             Err(Failure::new(Exit::NotFound, words).next(format!("name a file, or one of {}", names.join(", "))))
         }

@@ -156,7 +156,9 @@ impl Source<'_> {
             }
         }
         if node.get("envFile").is_some() {
-            out.push_str("# its envFile is not read: set its variables where the server is started, and name them in `env`\n");
+            out.push_str(
+                "# its envFile is not read: set its variables where the server is started, and name them in `env`\n",
+            );
         }
         Ok(out)
     }
@@ -229,7 +231,8 @@ fn reach(entry: &Entry, node: &Node) -> Result<Reach, String> {
         Entry::Connected { .. } => Err("it leads to durable-mcp itself".to_owned()),
         Entry::Foreign(why) => Err(why.clone()),
         Entry::Wrapped { .. } => {
-            let words: Vec<&str> = node.get("args").map_or(&[][..], Node::items).iter().filter_map(Node::text).collect();
+            let words: Vec<&str> =
+                node.get("args").map_or(&[][..], Node::items).iter().filter_map(Node::text).collect();
             if let Some(at) = words.iter().position(|word| *word == "--") {
                 let (command, args) = words[at + 1..].split_first().ok_or("it wraps nothing")?;
                 let args = args.iter().map(|word| (*word).to_owned()).collect();

@@ -55,17 +55,19 @@ fn a_blank_file_is_the_default_configuration_and_so_is_each_of_its_settings() {
         .collect();
     let all = loaded(&on, &[]).unwrap_or_else(|errors| panic!("{errors:?}\n{on}"));
     assert_eq!(all.config.lease.ttl, plain.config.lease.ttl);
-    let examples: String = file.lines().filter_map(|line| line.strip_prefix("# ")).filter(|line| !line.starts_with("---")).fold(
-        String::new(),
-        |mut text, line| {
-            let taken = line.starts_with("[servers") || line.starts_with("command = \"npx\"") || line.starts_with("args");
+    let examples: String = file
+        .lines()
+        .filter_map(|line| line.strip_prefix("# "))
+        .filter(|line| !line.starts_with("---"))
+        .fold(String::new(), |mut text, line| {
+            let taken =
+                line.starts_with("[servers") || line.starts_with("command = \"npx\"") || line.starts_with("args");
             if taken {
                 text.push_str(line);
                 text.push('\n');
             }
             text
-        },
-    );
+        });
     assert!(examples.contains("[servers.github]"), "{examples}");
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::client::{Client, Surroundings};
 use super::document::Document;
-use super::edit::{self, Edits, Pairs};
+use super::edit::{self, Edits, Hand, Pairs};
 use super::entry::Entry;
 use super::record::{Change, Record};
 use super::rewrite::{self, Wrapping};
@@ -124,7 +124,8 @@ impl Planner<'_> {
             match plan.record.changes.iter_mut().find(|change| change.at == at) {
                 // The program moved: what was there before `wrap` is known already.
                 Some(known) if !wraps => known.installed = installed,
-                _ if !wraps => {}
+                // What somebody else put behind `wrap` goes back to that.
+                _ if !wraps => plan.record.note(Change { at, original, installed, ..Change::default() }),
                 _ => plan.record.note(Change {
                     at,
                     store: Some(wrapping.name),
@@ -150,37 +151,42 @@ impl Planner<'_> {
             pairs.push(("type".to_owned(), quoted("stdio")));
         }
         pairs.push(("command".to_owned(), quoted(&self.program)));
-        pairs.push(("args".to_owned(), edit::array(&args, ": ")));
         let text = &target.document.text;
         let at = vec![client.key().to_owned(), CONNECTED.to_owned()];
         let mut row = self.row(target, &Found { at: at.clone(), entry: Entry::Foreign(String::new()) });
         (row.action, row.note) = (Action::Added, None);
         let mut edits = Edits::default();
+        let mut entry = |outer: &Hand<'_>| {
+            pairs.push(("args".to_owned(), edit::array(&args, outer)));
+            edit::object(&pairs, outer)
+        };
+        let named = |name: &str, value: String| vec![(name.to_owned(), value)];
         let end = match &target.document.root {
             None => {
-                let servers =
-                    edit::object(&vec![(CONNECTED.to_owned(), edit::object(&pairs, ("\n    ", ": ")))], ("\n  ", ": "));
-                let root = edit::object(&vec![(client.key().to_owned(), servers)], ("\n", ": "));
-                edits.insert(text.len(), root);
+                let hand = |lead| Hand { lead, colon: ": ", step: "  " };
+                let servers = edit::object(&named(CONNECTED, entry(&hand("\n    "))), &hand("\n  "));
+                edits.insert(text.len(), edit::object(&named(client.key(), servers), &hand("\n")));
                 Vec::new()
             }
             Some(root) => match root.get(client.key()) {
                 Some(servers) => {
-                    let outer = edit::member_lead(text, root);
-                    let lead = match servers.members().is_empty() {
-                        true => edit::deeper_where_lines(outer),
-                        false => edit::member_lead(text, servers).to_owned(),
+                    let outer = Hand::of(text, root);
+                    let deeper = outer.deeper();
+                    let own = match servers.members().is_empty() {
+                        true => Hand { lead: &deeper, ..outer },
+                        false => Hand::of(text, servers),
                     };
-                    let entry = edit::object(&pairs, (&lead, edit::colon(text, servers)));
-                    edit::append_members(&mut edits, text, (servers, outer), &vec![(CONNECTED.to_owned(), entry)]);
+                    edit::append_members(&mut edits, text, (servers, &outer), &named(CONNECTED, entry(&own)));
                     at.clone()
                 }
                 None => {
-                    let lead = if root.members().is_empty() { "\n  " } else { edit::member_lead(text, root) };
-                    let colon = edit::colon(text, root);
-                    let entry = edit::object(&pairs, (&edit::deeper_where_lines(lead), colon));
-                    let servers = edit::object(&vec![(CONNECTED.to_owned(), entry)], (lead, colon));
-                    edit::append_members(&mut edits, text, (root, "\n"), &vec![(client.key().to_owned(), servers)]);
+                    let lead = if root.members().is_empty() { Some("\n  ") } else { None };
+                    let own = Hand::of(text, root);
+                    let own = Hand { lead: lead.unwrap_or(own.lead), ..own };
+                    let deeper = own.deeper();
+                    let servers = edit::object(&named(CONNECTED, entry(&Hand { lead: &deeper, ..own })), &own);
+                    let around = Hand { lead: "\n", ..own };
+                    edit::append_members(&mut edits, text, (root, &around), &named(client.key(), servers));
                     vec![client.key().to_owned()]
                 }
             },
@@ -274,8 +280,9 @@ impl Planner<'_> {
                 }
                 wrapping.command = at.map_or_else(|| command.clone(), |at| at.to_string_lossy().into_owned());
                 let least = Client::least_path(self.around.system);
-                let needs = program::needs_path(Path::new(&wrapping.command), args, (&own, least));
-                wrapping.path = (path.is_none() && needs).then(|| program::lasting(&own));
+                if path.is_none() {
+                    wrapping.path = program::path_for(Path::new(&wrapping.command), args, (&own, least));
+                }
             }
             Entry::Http { headers, .. } if headers.is_empty() => {
                 let words =

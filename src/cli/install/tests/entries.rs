@@ -176,6 +176,15 @@ fn a_program_that_moved_is_named_where_it_is_now_and_the_way_back_is_kept() {
 }
 
 #[test]
+fn what_somebody_wrapped_by_hand_goes_back_to_that() {
+    let by_hand = r#"{"mcpServers":{"kit":{"command":"durable-mcp","args":["wrap","--","/srv/kit"]}}}"#;
+    let plan = installed(Client::Cursor, by_hand);
+    let next = text_of(&plan);
+    assert!(next.contains(PROGRAM), "{next}");
+    assert_eq!(text_of(&uninstalled(Client::Cursor, &next, plan.record)), by_hand);
+}
+
+#[test]
 fn two_servers_of_one_name_have_two_stores() {
     let text = r#"{"projects":{"/a":{"mcpServers":{"fs":{"command":"/srv/fs","args":["/a"]}}},
         "/b":{"mcpServers":{"fs":{"command":"/srv/fs","args":["/b"]}}}},"mcpServers":{"my srv!":{"command":"/s"}}}"#;
