@@ -56,7 +56,8 @@ pub fn run(args: InitArgs, out: Output) -> Result<Exit, Failure> {
     }
     let name = args.out.display();
     if let Some((count, from)) = from {
-        eprintln!("{name}: {count} servers of {}", printable(&from));
+        let plural = if count == 1 { "" } else { "s" };
+        eprintln!("{count} server{plural} of {} in {name}", printable(&from));
     } else if !to_stdout {
         eprintln!("{name}: every setting with its default, and examples");
     }

@@ -156,7 +156,8 @@ impl Run {
             record.changes.into_iter().filter_map(move |change| Some((change.store?, file.clone(), change.at)))
         });
         let taken = taken.collect();
-        Ok(Planner { client: self.flags.client, around: &self.around, program, data_dir, taken })
+        let named = !self.flags.servers.is_empty();
+        Ok(Planner { client: self.flags.client, around: &self.around, program, data_dir, named, taken })
     }
 
     fn places(&self) -> Vec<Place> {

@@ -80,6 +80,8 @@ pub struct Planner<'a> {
     pub program: String,
     /// The data folder, where it is not the usual one.
     pub data_dir: Option<String>,
+    /// The servers were named one by one.
+    pub named: bool,
     /// Names of stores that other entries have.
     pub taken: Vec<(String, std::path::PathBuf, Vec<String>)>,
 }
@@ -93,6 +95,11 @@ impl Planner<'_> {
             let mut row = self.row(target, found);
             match &found.entry {
                 Entry::Foreign(why) => (row.action, row.note) = (Action::Refused, Some(why.clone())),
+                Entry::Http { url, headers } if !self.named && headers.is_empty() && may_sign_in(url) => {
+                    let words = "the client may sign in to this server by itself (OAuth), which `wrap` can not; name it with \
+                                 --server to wrap it all the same";
+                    (row.action, row.note) = (Action::Refused, Some(words.to_owned()));
+                }
                 Entry::Wrapped { program, .. } | Entry::Connected { program } if *program == self.program => {}
                 entry => {
                     let (wrapping, note) = self.wrapping(target, found, entry);
@@ -311,6 +318,17 @@ impl Planner<'_> {
         self.taken.push((name.clone(), target.original.path.clone(), found.at.clone()));
         name
     }
+}
+
+/// Whether a server that is sent no credential may ask for one: any but those of this machine.
+fn may_sign_in(url: &str) -> bool {
+    let host = reqwest::Url::parse(url)
+        .ok()
+        .and_then(|url| url.host_str().map(|host| host.trim_matches(['[', ']']).to_owned()));
+    let here = host.is_some_and(|host| {
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+    });
+    !here && !url.contains(['?', '@'])
 }
 
 /// Takes an added entry out: exactly what was put in, where that is still there, else the entry alone.
