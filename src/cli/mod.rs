@@ -14,6 +14,7 @@ pub mod demo;
 pub mod doctor;
 pub mod executions;
 pub mod failure;
+pub mod init;
 pub mod install;
 pub mod log;
 pub mod mcp_client;
@@ -93,6 +94,7 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
             Command::Workers(args) => workers::run(args, out).await,
+            Command::Init(args) => init::run(args, out),
             Command::Install(args) => install::install(args, out),
             Command::Uninstall(args) => install::uninstall(args, out),
             Command::Tools(args) => tools::run(args, out).await,

@@ -28,6 +28,8 @@ mod handles;
 mod hostile;
 mod http_tools;
 mod identity;
+mod init;
+mod install;
 mod kit_direct;
 mod lists;
 mod operate;

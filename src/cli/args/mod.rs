@@ -9,6 +9,7 @@ mod db;
 mod demo;
 mod doctor;
 mod executions;
+mod init;
 mod install;
 mod serve;
 mod token;
@@ -32,6 +33,8 @@ pub use executions::{
     ExecutionsArgs, ExecutionsCommand, ExportArgs, FilterFlags, ListArgs, OneArgs, ResolveArgs, TailArgs, WaitArgs,
     WhichArgs,
 };
+pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
+pub use init::InitArgs;
 pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
@@ -82,6 +85,9 @@ pub enum Command {
     /// Who runs tools: list workers, or ask a remote one to finish and to end.
     #[command(after_help = "Example:\n  durable-mcp workers list")]
     Workers(WorkersArgs),
+    /// Write a configuration to begin with: with every setting, or from a client's servers.
+    #[command(after_help = "Examples:\n  durable-mcp init --out -\n  durable-mcp init --from cursor --out shared.toml")]
+    Init(InitArgs),
     /// Put a client's servers behind durable-mcp: each entry is rewritten to `wrap`, the rest of the file stays.
     #[command(after_help = "Example:\n  durable-mcp install cursor --all --dry-run")]
     Install(InstallArgs),
