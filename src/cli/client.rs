@@ -62,6 +62,22 @@ impl Client {
         self.send(request).await
     }
 
+    /// Sends a message of an MCP client to the endpoint; any status is an answer.
+    pub async fn exchange(
+        &self,
+        method: reqwest::Method,
+        headers: reqwest::header::HeaderMap,
+        body: String,
+    ) -> reqwest::Result<reqwest::Response> {
+        let request = self.http.request(method, &self.address.endpoint).headers(headers).body(body);
+        match &self.bearer {
+            Some(bearer) => request.bearer_auth(bearer),
+            None => request,
+        }
+        .send()
+        .await
+    }
+
     async fn send(&self, mut request: reqwest::RequestBuilder) -> Result<reqwest::Response, Failure> {
         if let Some(bearer) = &self.bearer {
             request = request.bearer_auth(bearer);

@@ -6,10 +6,15 @@ pub mod args;
 pub mod bench;
 pub mod call;
 pub mod client;
+pub mod completions;
 pub mod config;
+pub mod connect;
+pub mod db;
 pub mod demo;
+pub mod doctor;
 pub mod executions;
 pub mod failure;
+pub mod install;
 pub mod log;
 pub mod mcp_client;
 pub mod output;
@@ -81,12 +86,19 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
                 serve::wrap(options).await?;
                 Ok(Exit::Ok)
             }
+            Command::Connect(args) => connect::run(args).await,
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
+            Command::Install(args) => install::install(args, out),
+            Command::Uninstall(args) => install::uninstall(args, out),
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
             Command::Demo(args) => demo::run(args, out).await,
             Command::Bench(args) => bench::run(args, out).await,
+            Command::Db(args) => db::run(args, out).await,
+            Command::Doctor(args) => doctor::run(args, out).await,
+            Command::Completions(args) => completions::print(&args, &out),
+            Command::Man(args) => completions::man(&args, &out),
         }
     };
     if long {

@@ -1,12 +1,12 @@
 //! The values that nobody has to write. Every number that the program takes without asking is here, and nowhere else.
 
 use super::settings::{
-    Auth, AuthMode, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Retention, Scheduler, Sessions, Store,
-    Worker, Wrap,
+    Auth, AuthMode, HttpTools, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Retention, Scheduler, Sessions,
+    Store, Worker, Workers, Wrap,
 };
 use super::tools::{
     DefaultIdempotency, DefaultRetry, DefaultTimeout, Defaults, OnDisconnect, OwnPolicy, Response, Restart, Server,
-    ServerTool, Unkeyed,
+    ServerTool, Unkeyed, WorkerTool,
 };
 use super::units::{Bytes, Millis};
 use indexmap::IndexMap;
@@ -56,6 +56,22 @@ impl Default for Worker {
     }
 }
 
+impl Default for Workers {
+    fn default() -> Self {
+        Self {
+            max_registered: 1_000,
+            max_tools: 256,
+            tool_bytes: Bytes(64 << 10),
+            claim_max: 64,
+            claim_wait_max: Millis(30_000),
+            max_steps: 1_000,
+            step_bytes: Bytes(1 << 20),
+            checkpoint_bytes: Bytes(256 << 10),
+            tools: IndexMap::new(),
+        }
+    }
+}
+
 impl Default for Auth {
     fn default() -> Self {
         Self { mode: AuthMode::None, proxy: Proxy::default() }
@@ -100,6 +116,12 @@ impl Default for Retention {
 impl Default for Wrap {
     fn default() -> Self {
         Self { linger: Millis(600_000) }
+    }
+}
+
+impl Default for HttpTools {
+    fn default() -> Self {
+        Self { private_hosts: Vec::new(), connect_timeout: Millis(10_000), max_retry_after: Millis(300_000) }
     }
 }
 
@@ -189,6 +211,12 @@ impl Default for Server {
 impl Default for Restart {
     fn default() -> Self {
         Self { initial_interval: Millis(200), max_interval: Millis(30_000), reset_after: Millis(60_000) }
+    }
+}
+
+impl Default for WorkerTool {
+    fn default() -> Self {
+        Self { enabled: true, policy: OwnPolicy::default(), key_argument: None }
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) fn check(text: &str, schema: &Schema, secret: bool) -> Result<(), Mes
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(()),
             _ => wrong("no http address", "write it as https://host/path"),
         },
+        // Placeholders are judged where the rest of the tool is known.
+        "http-url-template" if text.is_empty() => wrong("no http address", "write it as https://host/path"),
         "url-path" => {
             let valid = text.starts_with('/')
                 && text.len() > 1

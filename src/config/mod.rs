@@ -10,6 +10,7 @@ mod defaults;
 mod environment;
 mod error;
 mod forms;
+mod http_tools;
 mod interpolate;
 pub mod json;
 mod json_file;
@@ -38,6 +39,8 @@ pub use show::show;
 mod tests;
 #[cfg(test)]
 mod tests_errors;
+#[cfg(test)]
+mod tests_http_tools;
 #[cfg(test)]
 mod tests_reference;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::error::{ErrorKind, Message, Problems, quoted};
 use super::forms;
+use super::http_tools;
 use super::interpolate::cause;
 use super::json::{Json, JsonSource};
 use super::load::{set_default, text_at};
@@ -127,14 +128,10 @@ pub(super) fn check(root: &Node, problems: &mut Problems) {
             let reason = format!("the tool name {} is reserved: it starts with `durable_`", quoted(&entry.key));
             problems.error(ErrorKind::Key, &entry.place, Message::new(reason, "rename the tool"));
         }
-        if let Some(command) = entry.node.entry("command")
-            && let Value::Array(items) = &command.node.value
-            && items.first().and_then(Node::text) == Some("")
-        {
-            let message =
-                Message::new(format!("tool {} has an empty program", quoted(&entry.key)), "name a program first");
-            problems.error(ErrorKind::Value, &command.node.place, message);
-        }
+        http_tools::check(entry, root, problems);
+        check_policy(&entry.node, problems);
+    }
+    for entry in root.get(&["workers", "tools"]).map(Node::entries).into_iter().flatten() {
         check_policy(&entry.node, problems);
     }
     if let Some(entry) = root.get(&["namespaces"]).and_then(|namespaces| namespaces.entry("default")) {

@@ -4,7 +4,7 @@ use super::tests::{Folder, environment};
 use super::*;
 
 /// Loads each text and compares its errors, without the name of the file, line by line.
-fn check(name: &str, cases: &[(&str, &[&str])]) {
+pub(super) fn check(name: &str, cases: &[(&str, &[&str])]) {
     for (content, wanted) in cases {
         let folder = Folder::with(&[(name, content)]);
         let Err(errors) = folder.load(name, &[]) else { panic!("passes: {content}") };
@@ -26,7 +26,7 @@ fn mistakes_in_settings_are_named_with_their_line() {
             (
                 "x = 1",
                 &[
-                    "1:1: unknown key `x`; known here: auth, builtin, defaults, lease, limits, log, namespaces, retention, scheduler, server, servers, sessions, store, tools, worker, wrap",
+                    "1:1: unknown key `x`; known here: auth, builtin, defaults, http_tools, lease, limits, log, namespaces, retention, scheduler, server, servers, sessions, store, tools, worker, workers, wrap",
                 ],
             ),
             (
@@ -127,7 +127,7 @@ fn mistakes_in_settings_are_named_with_their_line() {
             (
                 "\"evil\\nkey\" = 1",
                 &[
-                    "1:1: unknown key `evil key`; known here: auth, builtin, defaults, lease, limits, log, namespaces, retention, scheduler, server, servers, sessions, store, tools, worker, wrap",
+                    "1:1: unknown key `evil key`; known here: auth, builtin, defaults, http_tools, lease, limits, log, namespaces, retention, scheduler, server, servers, sessions, store, tools, worker, workers, wrap",
                 ],
             ),
             (
@@ -256,7 +256,12 @@ fn mistakes_in_tools_are_named_with_their_line() {
     check(
         "a.toml",
         &[
-            ("[tools.t]", &["1:1: `tools.t` needs `command`; add `command`"]),
+            (
+                "[tools.t]",
+                &[
+                    "1:8: tool `t` has neither `command` nor `url`; add `command` for a program or `url` for an HTTP request",
+                ],
+            ),
             ("[tools.t]\ncommand = []", &["2:11: `tools.t.command` is an empty list; put something into it"]),
             (
                 "[tools.t]\ncommand = \"echo\"",

@@ -26,6 +26,11 @@ command = ["run", "canary-4711-do-not-print", "${CANARY}"]
 description = "${CANARY}"
 env = { TOKEN = "canary-4711-do-not-print" }
 input_schema = { type = "object", description = "${CANARY}" }
+[tools.h]
+url = "https://ada:canary-4711-do-not-print@h.example/x?key=canary-4711-do-not-print&n={{arguments.n}}"
+headers = { Authorization = "canary-4711-do-not-print" }
+query = { key = "canary-4711-do-not-print", n = "{{arguments.n}}" }
+body = { deep = [{ x = "${CANARY}" }] }
 [namespaces.n]
 display_name = "${CANARY}"
 tools = ["${CANARY}"]
@@ -69,6 +74,9 @@ fn a_secret_is_in_no_error() {
         "[servers.a]\ncommand = \"x\"\nenv = { A = \"canary-4711-do-not-print${\" }",
         "[tools.t]\ncommand = [\"x\"]\ninput_schema = \"/nowhere/${CANARY}\"",
         "[tools.t]\ncommand = [\"x\"]\ninput_schema = { type = \"${CANARY}\" }",
+        "[tools.t]\nurl = \"https://a:canary-4711-do-not-print@{{arguments.x}}/\"",
+        "[tools.t]\nurl = \"http://canary-4711-do-not-print@127.0.0.1/?k=canary-4711-do-not-print\"",
+        "[tools.t]\nurl = \"https://a.example/{{${CANARY}}}\"\nquery = { a = \"{{${CANARY}}}\" }\nbody = { b = \"{{${CANARY}}}\" }",
         "[auth]\nmode = \"${CANARY}\"\nproxy = { principal_header = \"${CANARY} \", peers = [\"${CANARY}\"] }",
         "[servers.a]\ncommand = \"x\"\nenv = { A = \"canary-4711-do-not-print }",
         "[servers.a]\ncommand = \"x\"\nenv = { A = canary-4711-do-not-print }",

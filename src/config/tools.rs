@@ -1,10 +1,10 @@
-//! Upstream servers, command tools and the policy of a call as they are written. What is left out here is inherited:
+//! Upstream servers, tools of our own and the policy of a call as they are written. What is left out here is inherited:
 //! tool, then server, then `[defaults]`; `policy.rs` puts the effective values together,
 //! `defaults.rs` holds the values that nobody has to write.
 
 use super::json::{Json, JsonSource};
 use super::secret::{Secret, Text};
-use super::units::Millis;
+use super::units::{Bytes, Millis};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -285,6 +285,20 @@ pub struct ServerTool {
     pub reconcile: Option<Reconcile>,
 }
 
+/// A tool of remote workers.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WorkerTool {
+    /// Whether clients see the tool.
+    pub enabled: bool,
+    /// The policy of a call.
+    #[serde(flatten)]
+    pub policy: OwnPolicy,
+    /// Argument that carries the idempotency key.
+    #[schemars(length(min = 1, max = 255))]
+    pub key_argument: Option<Text>,
+}
+
 /// How a lost call asks the server whether it took effect.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -301,12 +315,41 @@ pub struct Reconcile {
     pub matches: Text,
 }
 
-/// A command offered as a tool: no shell, arguments as JSON on stdin.
+/// A tool of this process: a command (no shell, arguments as JSON on stdin), or an HTTP request.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-pub struct CommandTool {
+pub struct OwnTool {
     /// Program and its arguments; a program with a `/` in it is relative to the configuration file.
+    #[serde(default)]
     #[schemars(length(min = 1), extend("x-argv" = true))]
     pub command: Vec<Text>,
+    /// Address that is called instead of a command; `{{arguments.NAME}}` in its path and query is filled in from the call.
+    #[serde(default)]
+    #[schemars(extend("x-format" = "http-url-template", "x-secret" = false, "x-url" = true))]
+    pub url: Option<Secret>,
+    /// Method of the request; without it `POST`. `GET` and `HEAD` make a tool read-only unless its hints say otherwise.
+    #[serde(default)]
+    pub method: Option<Method>,
+    /// Headers of the request, with `{{arguments.NAME}}` and `{{effect_key}}`; one that is an absent argument is left out.
+    #[serde(default)]
+    #[schemars(extend("x-headers" = true))]
+    pub headers: IndexMap<String, Secret>,
+    /// Parameters added to the address; without it, of methods without a body, the arguments that the address does not name.
+    #[serde(default)]
+    pub query: Option<IndexMap<String, Secret>>,
+    /// JSON body with `{{arguments.NAME}}` in its strings; without it, of `POST`, `PUT` and `PATCH`, the arguments.
+    #[serde(default)]
+    pub body: Option<Json>,
+    /// Statuses after which the request is made again where delivery permits it; without it 408, 425, 429, 500, 502, 503, 504.
+    #[serde(default)]
+    #[schemars(length(max = 100), inner(range(min = 400, max = 599)))]
+    pub retry_on_status: Option<Vec<u16>>,
+    /// Whether the request may go to a private, loopback or link-local address; without it, only to `http_tools.private_hosts`.
+    #[serde(default)]
+    pub allow_private: Option<bool>,
+    /// The largest body of an answer; a longer one is cut off and not kept.
+    #[serde(default)]
+    #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824, "x-inherits" = "limits.result_bytes"))]
+    pub max_response: Option<Bytes>,
     /// JSON Schema of the arguments: a table, or the path of a file.
     #[serde(default)]
     pub input_schema: Option<JsonSource>,
@@ -354,6 +397,18 @@ pub struct CommandTool {
     #[serde(default)]
     #[schemars(length(min = 1, max = 255))]
     pub key_argument: Option<Text>,
+}
+
+/// Method of an HTTP tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Method {
+    Get,
+    Head,
+    Post,
+    Put,
+    Patch,
+    Delete,
 }
 
 /// Hints for clients; the names are those of the protocol. `readOnlyHint` and `idempotentHint` also decide delivery.

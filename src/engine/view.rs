@@ -2,19 +2,24 @@
 //! nothing about who may see what.
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::model::event::{Event, EventRecord};
 use crate::model::execution::{Effect, ErrorInfo, Head, ResultSource, State};
+use crate::model::policy::{Delivery, DeliverySource};
 use crate::store::{Payload, PayloadKind};
 
 #[cfg(test)]
 mod tests;
 
 /// A time in milliseconds since the epoch, written as RFC 3339 in UTC with exactly three decimals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema, JsonSchema)]
+#[schemars(with = "String", extend("format" = "date-time"))]
+#[schema(value_type = String, format = DateTime, example = "2026-11-29T08:00:00.000Z")]
 pub struct Time(pub i64);
 
 impl std::fmt::Display for Time {
@@ -32,11 +37,14 @@ impl Serialize for Time {
 }
 
 /// An execution. Every member is always there; `null` says that it does not apply.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema, JsonSchema)]
+#[schema(as = Execution)]
+#[schemars(rename = "Execution")]
 pub struct ExecutionView<'a> {
     /// The id.
     pub id: String,
     /// Where it stands.
+    #[schemars(with = "State")]
     pub state: &'static str,
     /// The tool's own name at its upstream.
     pub tool: &'a str,
@@ -53,8 +61,10 @@ pub struct ExecutionView<'a> {
     /// Tries permitted.
     pub attempts_allowed: u32,
     /// What may happen to a call whose attempt was lost.
+    #[schemars(with = "Delivery")]
     pub delivery: &'static str,
     /// Why it has this delivery.
+    #[schemars(with = "DeliverySource")]
     pub delivery_source: &'static str,
     /// The newest fencing token; 0 before the first lease.
     pub fencing_token: i64,
@@ -83,7 +93,9 @@ pub struct ExecutionView<'a> {
 }
 
 /// A lease as it is shown.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema, JsonSchema)]
+#[schema(as = Lease)]
+#[schemars(rename = "Lease")]
 pub struct LeaseView<'a> {
     /// Who holds it.
     pub worker: &'a str,
@@ -127,7 +139,9 @@ impl<'a> ExecutionView<'a> {
 }
 
 /// An event: its place, its type, its time, then its own members.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema, JsonSchema)]
+#[schema(as = Event)]
+#[schemars(rename = "Event")]
 pub struct EventView {
     /// 1..n without gaps.
     pub seq: i64,
@@ -141,6 +155,7 @@ pub struct EventView {
     pub run_at: Option<Time>,
     /// The event's own members.
     #[serde(flatten)]
+    #[schema(value_type = std::collections::HashMap<String, Value>)]
     pub members: Map<String, Value>,
 }
 
@@ -164,17 +179,24 @@ impl EventView {
 }
 
 /// What became of an execution, with the exact text that its tool gave.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema, JsonSchema)]
+#[schema(as = Ending)]
+#[schemars(rename = "Ending")]
 pub struct ResultView<'a> {
     /// The id.
     pub id: String,
     /// Where it stands.
+    #[schemars(with = "State")]
     pub state: &'static str,
     /// The result's `isError`; absent without a result.
     pub is_error: Option<bool>,
     /// The tool's whole result, byte for byte.
+    #[schema(value_type = Option<Object>)]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub result: Option<&'a RawValue>,
     /// The upstream's whole JSON-RPC error, byte for byte.
+    #[schema(value_type = Option<Object>)]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub rpc_error: Option<&'a RawValue>,
     /// Why there is no result.
     pub error: Option<&'a ErrorInfo>,

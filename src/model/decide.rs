@@ -329,11 +329,8 @@ impl Case<'_> {
         Decision { events: vec![event], lease_expires_at_ms: None, answer }
     }
 
-    /// Whether policy and time permit another run after an attempt that may have had its effect (`ran`).
     fn may_run_again(&self, ran: bool) -> bool {
-        let head = self.head;
-        let permitted = !ran || head.ident.policy.delivery == Delivery::AtLeastOnce;
-        permitted && head.attempt < head.attempts_allowed && self.now_ms < head.total_deadline_ms()
+        self.head.may_run_again(ran, self.now_ms)
     }
 
     fn after_loss(&self, error: ErrorInfo, ran: bool, retry_after_ms: Option<i64>) -> Event {

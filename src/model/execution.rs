@@ -1,14 +1,16 @@
 //! The execution as a row without payloads, and how an event changes it. `apply` is the only way a [`Head`] changes
 //! apart from the lease's expiry, the version and the delivery marks. Decides nothing: see `decide.rs`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::event::{Event, ExpiryCause};
 use super::id::{ExecutionId, ProcessId};
 use super::policy::{Delivery, Policy};
 
 /// Where an execution stands (docs/states.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Waits for its time: delayed start or retry back-off.
@@ -73,7 +75,7 @@ impl State {
 }
 
 /// Whether a cancelled call may have had its effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// It was never dispatched.
@@ -83,7 +85,7 @@ pub enum Effect {
 }
 
 /// Where a result came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultSource {
     /// The attempt that held the lease.
@@ -108,7 +110,7 @@ pub struct Lease {
 }
 
 /// Why there is no result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, JsonSchema)]
 pub struct ErrorInfo {
     /// A stable name, such as `lease_expired`, `child_died`, `rpc_error`.
     pub code: String,
@@ -238,6 +240,12 @@ impl Head {
         let ordered = self.effect_possible && self.ident.policy.delivery == Delivery::AtMostOnce;
         let from_ms = if ordered { self.run_at_ms } else { self.created_at_ms };
         from_ms.saturating_add(self.ident.policy.timeouts.total_ms)
+    }
+
+    /// Whether policy and time permit another run after an attempt that may have had its effect (`ran`).
+    pub fn may_run_again(&self, ran: bool, now_ms: i64) -> bool {
+        let permitted = !ran || self.ident.policy.delivery == Delivery::AtLeastOnce;
+        permitted && self.attempt < self.attempts_allowed && now_ms < self.total_deadline_ms()
     }
 
     /// Folds one event into the row. Total: an event that does not fit still folds, since it is a fact.

@@ -1,12 +1,13 @@
 //! What the configuration and a tool's annotations decide about a call: delivery, retries, time-outs, identity.
 //! Holds the effective values only; reads no configuration.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::retry::RetryPolicy;
 
 /// What may happen to a call whose attempt was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
     /// Run again, up to the policy's attempts.
@@ -31,11 +32,13 @@ impl Delivery {
 }
 
 /// Why a tool has its delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliverySource {
     /// The operator's configuration said so.
     Config,
+    /// The remote worker that registered the tool said so.
+    Worker,
     /// The tool's annotation `readOnlyHint: true`.
     ReadOnlyHint,
     /// The tool's annotation `idempotentHint: true`.
@@ -49,6 +52,7 @@ impl DeliverySource {
     pub fn as_str(self) -> &'static str {
         match self {
             DeliverySource::Config => "config",
+            DeliverySource::Worker => "worker",
             DeliverySource::ReadOnlyHint => "read_only_hint",
             DeliverySource::IdempotentHint => "idempotent_hint",
             DeliverySource::Default => "default",
@@ -65,10 +69,16 @@ pub struct Hints {
     pub idempotent: bool,
 }
 
-/// First match wins: the operator's word, then the hints, then the safe value.
-pub fn effective_delivery(configured: Option<Delivery>, hints: Hints) -> (Delivery, DeliverySource) {
-    match configured {
-        Some(delivery) => (delivery, DeliverySource::Config),
+/// First match wins: the operator's word, then that of the worker that registered the tool, then the hints, then the
+/// safe value.
+pub fn effective_delivery(
+    configured: Option<Delivery>,
+    registered: Option<Delivery>,
+    hints: Hints,
+) -> (Delivery, DeliverySource) {
+    match configured.or(registered) {
+        Some(delivery) if configured.is_some() => (delivery, DeliverySource::Config),
+        Some(delivery) => (delivery, DeliverySource::Worker),
         None if hints.read_only => (Delivery::AtLeastOnce, DeliverySource::ReadOnlyHint),
         None if hints.idempotent => (Delivery::AtLeastOnce, DeliverySource::IdempotentHint),
         None => (Delivery::AtMostOnce, DeliverySource::Default),

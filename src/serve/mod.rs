@@ -4,6 +4,7 @@
 pub mod assembly;
 pub mod failure;
 pub mod http;
+pub mod http_tools;
 pub mod settings;
 pub mod signals;
 pub mod upstreams;

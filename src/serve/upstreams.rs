@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use super::assembly::private_folder;
 use super::failure::Failure;
-use super::settings;
+use super::{http_tools, settings};
 use crate::config::Loaded;
-use crate::config::tools::{CommandTool as Command, Server};
+use crate::config::tools::{OwnTool, Server};
 use crate::engine::Engine;
+use crate::engine::remote::RemoteTool;
 use crate::engine::slots::UpstreamLimits;
 use crate::mcp::names::{self, Naming};
 use crate::worker::command::{CommandTool, Definition, Limits as CommandLimits};
@@ -18,6 +19,8 @@ use crate::worker::demo::Demo;
 use crate::worker::executor::Executor;
 use crate::worker::publish::{self, ExposedName, Publisher};
 use crate::worker::reconcile;
+use crate::worker::remote_tools::{RemoteRulesOf, RemoteTools};
+use crate::worker::rules::Rules;
 use crate::worker::upstream::{
     HttpSettings, LegLimits, RestartSettings, Secret, Snapshot, StdioSettings, Transport, Upstream, UpstreamSettings,
 };
@@ -38,6 +41,10 @@ pub struct Runnable {
 /// background and are offered as they were last known.
 pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, demo: bool, wrap: bool) -> Result<Runnable, Failure> {
     let publisher = publisher(engine, loaded, wrap);
+    if !wrap {
+        engine.attach_offers(Arc::new(RemoteTools::new(engine, remote_rules(loaded))));
+        engine.refresh_workers().await.map_err(|error| Failure::new(error.to_string()))?;
+    }
     let mut runnable = offer_own_tools(engine, loaded, &publisher, demo)?;
     let known = engine.store().upstreams().await.map_err(|error| Failure::new(error.to_string()))?;
     for (name, server) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
@@ -92,6 +99,19 @@ fn publisher(engine: &Arc<Engine>, loaded: &Arc<Loaded>, wrap: bool) -> Arc<Publ
     Publisher::new(engine.clone(), Arc::new(rules), exposed)
 }
 
+/// The rules for tools of remote workers.
+fn remote_rules(loaded: &Arc<Loaded>) -> RemoteRulesOf {
+    let loaded = loaded.clone();
+    Arc::new(move |offer: &RemoteTool| {
+        let tool = &offer.tool;
+        let policy = loaded.config.worker_tool_policy(&tool.name, tool.timeout_ms, tool.max_attempts);
+        let allowed = namespaces(&loaded, &tool.name);
+        let visible = allowed.is_none_or(|allowed| allowed.contains(&offer.namespace));
+        let namespaces = visible.then(|| offer.namespace.clone()).into_iter().collect();
+        Rules { registered_delivery: tool.delivery, ..settings::rules(&policy, Some(namespaces)) }
+    })
+}
+
 /// The arguments that carry keys, by tool.
 fn key_arguments(server: &Server) -> HashMap<String, String> {
     let named = |(tool, rules): (&String, &crate::config::tools::ServerTool)| {
@@ -134,7 +154,11 @@ fn offer_own_tools(engine: &Engine, loaded: &Loaded, publisher: &Publisher, demo
         let definition = definition(name, tool).tool_object().map_err(|error| Failure::usage(error.to_string()))?;
         engine.slots().open(&lane, settings::limits(loaded.config.tool_queue(name)));
         publisher.offer_own(&lane, &[definition]);
-        executors.insert(lane, Arc::new(command(loaded, tool)));
+        let executor: Arc<dyn Executor> = match tool.url.is_some() {
+            true => Arc::new(http_tools::executor(loaded, name, tool)?),
+            false => Arc::new(command(loaded, tool)),
+        };
+        executors.insert(lane, executor);
     }
     if demo {
         let folder = loaded.data_dir.join("demo");
@@ -149,10 +173,15 @@ fn offer_own_tools(engine: &Engine, loaded: &Loaded, publisher: &Publisher, demo
     Ok(Runnable { executors, servers: Vec::new() })
 }
 
-fn definition(name: &str, tool: &Command) -> Definition {
+fn definition(name: &str, tool: &OwnTool) -> Definition {
     let schema = |source: &Option<crate::config::json::JsonSource>| {
         source.as_ref().and_then(|source| source.object()).map(|object| object.get().to_owned())
     };
+    let mut annotations = tool.annotations.clone();
+    if tool.url.is_some() && http_tools::is_safe(tool.method) {
+        // Delivery follows the hint, and clients see it too.
+        annotations.read_only.get_or_insert(true);
+    }
     Definition {
         name: name.to_owned(),
         title: tool.title.as_ref().map(|text| text.to_string()),
@@ -160,11 +189,11 @@ fn definition(name: &str, tool: &Command) -> Definition {
         input_schema: schema(&tool.input_schema),
         output_schema: schema(&tool.output_schema),
         // Plain hints always serialise.
-        annotations: serde_json::to_string(&tool.annotations).ok(),
+        annotations: serde_json::to_string(&annotations).ok(),
     }
 }
 
-fn command(loaded: &Loaded, tool: &Command) -> CommandTool {
+fn command(loaded: &Loaded, tool: &OwnTool) -> CommandTool {
     let mut argv = tool.command.iter().map(|word| word.to_string());
     let program = program(&loaded.base_dir, &argv.next().unwrap_or_default());
     let defaults = CommandTool::new(program, argv.map(OsString::from).collect());

@@ -26,6 +26,8 @@ pub struct Job {
     pub arguments: Payload,
     /// The caller's `_meta` members that go upstream, as one JSON object text.
     pub meta: Option<Payload>,
+    /// Another run is permitted should this one fail although the tool was reached: by delivery, attempts and time.
+    pub may_run_again: bool,
     /// Ends when the work should stop: cancelled, lease lost, out of time.
     pub cancel: CancellationToken,
 }

@@ -4,9 +4,13 @@
 pub mod command;
 pub mod demo;
 pub mod executor;
+pub mod http_call;
+mod http_client;
 pub mod publish;
 pub mod reconcile;
+pub mod remote_tools;
 pub mod rules;
+pub mod template;
 pub mod upstream;
 pub mod upstream_executor;
 
@@ -102,8 +106,8 @@ impl Worker {
             let candidates = engine.store().candidates(query).await?;
             let mut claims = Vec::new();
             for candidate in &candidates {
-                if let Some(slot) = engine.slots().try_take(&candidate.ident.upstream) {
-                    claims.push(engine.claim(candidate, slot));
+                if let Some(holder) = engine.slots().try_take(&candidate.ident.upstream) {
+                    claims.push(engine.claim(candidate, holder));
                 }
             }
             // All or none of the errors matter: the claims that worked are at work already.
@@ -176,7 +180,7 @@ async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work) -> Opti
     let last_sign_at = || *last_sign.lock().unwrap_or_else(PoisonError::into_inner);
     let stop_grace = Duration::from_millis(engine.settings().stop_grace_ms);
 
-    let job = job(work);
+    let job = job(work, engine.clock().now_ms());
     let stop = job.cancel.clone();
     let report = |progress: Progress| {
         *last_sign.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
@@ -230,7 +234,7 @@ fn never_started(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed(Failure { kind: FailureKind::NotStarted, .. }))
 }
 
-fn job(work: &Work) -> Job {
+fn job(work: &Work, now_ms: i64) -> Job {
     let head = &work.head;
     Job {
         id: head.id(),
@@ -240,6 +244,7 @@ fn job(work: &Work) -> Job {
         tool: head.ident.tool.clone(),
         arguments: work.arguments.clone(),
         meta: work.meta.clone(),
+        may_run_again: head.may_run_again(true, now_ms),
         cancel: work.cancel.child_token(),
     }
 }

@@ -1,8 +1,6 @@
 //! `bench`: every answer checked, the limits of the machine beside it, both eras, repeats, a stdio server beside itself
 //! behind `wrap`; and the load-testing examples with small numbers.
 
-use std::path::{Path, PathBuf};
-
 use rustix::process::Signal;
 use serde_json::Value;
 use tokio::process::Command;
@@ -10,7 +8,7 @@ use tokio::process::Command;
 use crate::support::process::Process;
 use crate::support::process_tree::{descendants, wait_gone};
 use crate::support::program::{Program, Ran, Setup};
-use crate::support::servers::{free_port, kit_stdio};
+use crate::support::servers::free_port;
 use crate::support::{DEADLINE, kit_binary, program_binary, scratch};
 
 const SHORT: [&str; 6] = ["--duration", "400ms", "--warmup", "100ms", "--concurrency", "4"];

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::process::Output;
-use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -11,7 +10,6 @@ use tokio::process::Command;
 
 use crate::support::process::Process;
 use crate::support::process_tree::{descendants, is_alive, wait_gone};
-use crate::support::program::{Program, Setup};
 use crate::support::{DEADLINE, program_binary, scratch};
 
 /// How long a demo may take.

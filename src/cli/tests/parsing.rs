@@ -43,6 +43,7 @@ fn command_lines_are_taken_or_refused() {
         "wrap -- npx -y server --flag",
         "wrap --name git-hub -- cmd --name other",
         "wrap --url https://crm.example/mcp --header Authorization:x --header b:c",
+        "wrap --url-env URL --header-env Authorization=TOKEN",
         "wrap --key-argument create_issue=client_request_id -- cmd",
         "call tool",
         "call tool --args - --key k --wait 5m --json --url http://localhost:1",

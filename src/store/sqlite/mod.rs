@@ -2,11 +2,13 @@
 //! becomes of an execution is decided by the model, on the row inside the transaction.
 
 mod apply;
+mod backup;
 mod busy;
 mod checkpoint;
 mod events;
 mod fault;
 mod heads;
+mod inspect;
 mod lists;
 mod liveness;
 mod marks;
@@ -18,11 +20,14 @@ mod prune;
 mod queue;
 mod reader;
 mod registry;
+mod restore;
 mod rows;
 mod settings;
 mod submit;
 mod tx;
+mod verify;
 mod watch;
+mod workers;
 mod writer;
 
 #[cfg(test)]
@@ -36,7 +41,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+pub use self::backup::{BackUp, backup};
+pub use self::inspect::{FileStatus, quick_check, status, writable};
+pub use self::prune::preview as prune_preview;
+pub use self::restore::{Restore, Restored, restore};
 pub use self::settings::{SqliteSettings, Synchronous};
+pub use self::verify::{Told, Verified, verify};
 
 use self::checkpoint::Checkpointer;
 use self::fault::Sql;
@@ -53,6 +63,7 @@ use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, UpstreamRow,
 };
+use super::{Keep, KeepOutcome, Progressed, WorkerChange, WorkerRow, WorkersSeen};
 use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
 use crate::model::execution::{Head, State};
@@ -183,11 +194,18 @@ impl Store for SqliteStore {
         self.write(move |tx| registry::put_process(tx, process, now_ms)).await
     }
 
-    async fn dead_processes(&self, _now_ms: i64) -> Result<Vec<ProcessId>> {
+    async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
         let liveness = Arc::clone(&self.liveness);
         self.list(move |read| {
+            let remote = workers::remote(read.connection, now_ms)?;
             let mut processes = read.processes()?;
-            processes.retain(|process| !liveness.is_alive(*process));
+            processes.extend(remote.iter().filter(|worker| worker.present).map(|worker| worker.id));
+            processes.sort_unstable();
+            processes.dedup();
+            processes.retain(|process| match remote.iter().find(|worker| worker.id == *process) {
+                Some(worker) => !worker.lives,
+                None => !liveness.is_alive(*process),
+            });
             Ok(processes)
         })
         .await
@@ -229,6 +247,33 @@ impl Store for SqliteStore {
 
     async fn upstreams(&self) -> Result<Vec<UpstreamRow>> {
         self.list(|read| registry::upstreams(read.connection)).await
+    }
+
+    async fn put_worker(&self, row: WorkerRow) -> Result<Option<WorkerRow>> {
+        self.write(move |tx| workers::put(tx, &row)).await
+    }
+
+    async fn change_workers(&self, ids: Vec<ProcessId>, change: WorkerChange, now_ms: i64) -> Result<usize> {
+        self.write(move |tx| workers::change(tx, &ids, change, now_ms)).await
+    }
+
+    async fn workers(&self, known: Option<i64>) -> Result<Option<WorkersSeen>> {
+        self.list(move |read| {
+            let change = workers::changes(read.connection)?;
+            if known == Some(change) {
+                return Ok(None);
+            }
+            Ok(Some(WorkersSeen { change, rows: workers::all(read.connection)? }))
+        })
+        .await
+    }
+
+    async fn keep(&self, keep: Keep) -> Result<KeepOutcome> {
+        self.write(move |tx| workers::keep(tx, &keep)).await
+    }
+
+    async fn progressed(&self, id: ExecutionId) -> Result<Progressed> {
+        self.point(move |read| workers::progressed(read.connection, id)).await
     }
 
     async fn totals(&self) -> Result<BTreeMap<State, u64>> {

@@ -26,6 +26,7 @@ fn job(arguments: &str) -> Job {
         tool: "t".into(),
         arguments: arguments.into(),
         meta: None,
+        may_run_again: false,
         cancel: CancellationToken::new(),
     }
 }

@@ -20,6 +20,7 @@ fn job(tool: &str, arguments: &str) -> Job {
         tool: tool.into(),
         arguments: arguments.into(),
         meta: None,
+        may_run_again: false,
         cancel: CancellationToken::new(),
     }
 }

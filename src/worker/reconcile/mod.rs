@@ -264,6 +264,7 @@ impl Reconciler {
             tool: rule.tool.clone(),
             arguments: question.arguments.as_str().into(),
             meta: None,
+            may_run_again: false,
             cancel,
         };
         let limit = Duration::from_millis(self.settings.ask_timeout_ms);

@@ -7,8 +7,9 @@ use thiserror::Error;
 
 use crate::model::arguments::canonical;
 use crate::model::id::ExecutionId;
-use crate::model::json::{members, quoted};
+use crate::model::json::members;
 use crate::worker::rules::Reconcile;
+use crate::worker::template::{self, Step, TemplateError, Values, step};
 
 /// Why a rule cannot be used, or not for this call.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -16,15 +17,12 @@ pub enum RuleError {
     /// `match` is not `POINTER == value`.
     #[error("match {0:?} is not of the form POINTER == value, such as /items/0/title == arguments.title")]
     Match(String),
-    /// A placeholder nobody knows.
-    #[error("{{{{{0}}}}} is unknown; known are {{{{arguments.NAME}}}} and {{{{effect_key}}}}")]
-    Placeholder(String),
     /// The configured arguments are no JSON object.
     #[error("the arguments of the read tool are not a JSON object")]
     Arguments,
-    /// The call has no such argument.
-    #[error("the call has no argument {0}")]
-    Missing(String),
+    /// A placeholder nobody knows, or one that this call has no value for.
+    #[error(transparent)]
+    Template(#[from] TemplateError),
 }
 
 impl RuleError {
@@ -32,20 +30,18 @@ impl RuleError {
     pub fn code(&self) -> &'static str {
         match self {
             RuleError::Match(_) => "reconcile_match",
-            RuleError::Placeholder(_) => "reconcile_placeholder",
             RuleError::Arguments => "reconcile_arguments",
-            RuleError::Missing(_) => "reconcile_argument_missing",
+            RuleError::Template(TemplateError::Placeholder(_)) => "reconcile_placeholder",
+            RuleError::Template(TemplateError::Missing(_)) => "reconcile_argument_missing",
         }
     }
 }
 
-/// What a value of a rule stands for.
+/// What `match` compares with.
 #[derive(Clone, Debug, PartialEq)]
-enum Source {
-    /// A path into the lost call's arguments.
-    Argument(String),
-    /// The key the lost call carried.
-    EffectKey,
+enum Expected {
+    /// Something of the lost call.
+    Call(template::Source),
     /// A JSON text.
     Literal(String),
 }
@@ -57,7 +53,7 @@ pub struct Rule {
     pub tool: String,
     arguments: String,
     pointer: String,
-    expected: Source,
+    expected: Expected,
 }
 
 /// A lost call.
@@ -101,8 +97,8 @@ impl Rule {
         if !pointer.is_empty() && !pointer.starts_with('/') {
             return Err(bad());
         }
-        let literal = || canonical(expected, None).map(|_| Source::Literal(expected.to_owned()));
-        let expected = source(expected).map_or_else(literal, Ok).map_err(|_| bad())?;
+        let literal = |_| canonical(expected, None).map(|_| Expected::Literal(expected.to_owned()));
+        let expected = template::Source::parse(expected).map(Expected::Call).or_else(literal).map_err(|_| bad())?;
         let rule = Rule {
             tool: configured.tool.clone(),
             arguments: configured.arguments.clone(),
@@ -113,10 +109,8 @@ impl Rule {
             return Err(RuleError::Arguments);
         }
         // Every placeholder is looked at; that this call has no arguments is no fault of the rule.
-        match fill(&rule.arguments, &|_| Ok("null".to_owned())) {
-            Ok(_) => Ok(rule),
-            Err(error) => Err(error),
-        }
+        template::check_json(&rule.arguments)?;
+        Ok(rule)
     }
 
     /// The question about one call.
@@ -124,32 +118,17 @@ impl Rule {
     /// # Errors
     /// When the call has no such argument as the rule speaks of.
     pub fn question(&self, call: LostCall<'_>) -> Result<Question, RuleError> {
-        let value = |source: &Source| call.value(source);
-        let expected = value(&self.expected)?;
+        let values = Values { arguments: call.arguments, effect_key: call.effect_key };
+        let expected = match &self.expected {
+            Expected::Call(source) => values.need(source)?,
+            Expected::Literal(text) => text.clone(),
+        };
         Ok(Question {
-            arguments: fill(&self.arguments, &value)?,
+            // A question with a hole in it would be another question.
+            arguments: template::fill_json(&self.arguments, &|source| values.need(source).map(Some))?,
             pointer: self.pointer.clone(),
             expected: canonical(&expected, None).map_err(|_| RuleError::Match(expected))?,
         })
-    }
-}
-
-impl LostCall<'_> {
-    fn value(&self, source: &Source) -> Result<String, RuleError> {
-        match source {
-            Source::EffectKey => Ok(quoted(&self.effect_key.to_string())),
-            Source::Literal(text) => Ok(text.clone()),
-            Source::Argument(path) => {
-                let mut value = self.arguments;
-                for name in path.split('.').filter(|name| !name.is_empty()) {
-                    match step(value, name) {
-                        Step::To(next) => value = next,
-                        Step::PastEnd | Step::Nowhere => return Err(RuleError::Missing(path.clone())),
-                    }
-                }
-                Ok(value.to_owned())
-            }
-        }
     }
 }
 
@@ -205,75 +184,4 @@ impl Question {
             Err(_) => Verdict::Unclear("its result cannot be compared"),
         }
     }
-}
-
-enum Step<'a> {
-    To(&'a str),
-    PastEnd,
-    Nowhere,
-}
-
-fn step<'a>(json: &'a str, name: &str) -> Step<'a> {
-    if let Some(members) = members(json) {
-        let found = members.into_iter().rev().find(|(known, _)| known == name);
-        return found.map_or(Step::Nowhere, |(_, value)| Step::To(value.get()));
-    }
-    let plain = name.bytes().all(|byte| byte.is_ascii_digit()) && (name == "0" || !name.starts_with('0'));
-    match (serde_json::from_str::<Vec<&RawValue>>(json), name.parse::<usize>()) {
-        (Ok(items), Ok(index)) if plain => items.get(index).map_or(Step::PastEnd, |item| Step::To(item.get())),
-        _ => Step::Nowhere,
-    }
-}
-
-fn source(text: &str) -> Option<Source> {
-    match text {
-        "effect_key" | "idempotency_key" => Some(Source::EffectKey),
-        "arguments" => Some(Source::Argument(String::new())),
-        _ => text.strip_prefix("arguments.").map(|path| Source::Argument(path.to_owned())),
-    }
-}
-
-/// `json` with the placeholders of its string values replaced by what `value` gives, a JSON text each. A string that is
-/// one placeholder becomes that JSON as it is; within a longer string, a text stands for itself.
-fn fill(json: &str, value: &dyn Fn(&Source) -> Result<String, RuleError>) -> Result<String, RuleError> {
-    if let Some(members) = members(json) {
-        let mut filled = Vec::with_capacity(members.len());
-        for (name, item) in members {
-            filled.push(format!("{}:{}", quoted(&name), fill(item.get(), value)?));
-        }
-        return Ok(format!("{{{}}}", filled.join(",")));
-    }
-    if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(json) {
-        let filled: Result<Vec<_>, _> = items.into_iter().map(|item| fill(item.get(), value)).collect();
-        return Ok(format!("[{}]", filled?.join(",")));
-    }
-    match serde_json::from_str::<String>(json) {
-        Ok(text) if text.contains("{{") => fill_text(&text, value),
-        _ => Ok(json.to_owned()),
-    }
-}
-
-fn fill_text(text: &str, value: &dyn Fn(&Source) -> Result<String, RuleError>) -> Result<String, RuleError> {
-    let filled = |name: &str| {
-        let name = name.trim();
-        value(&source(name).ok_or_else(|| RuleError::Placeholder(name.to_owned()))?)
-    };
-    let alone = text.strip_prefix("{{").and_then(|text| text.strip_suffix("}}"));
-    if let Some(name) = alone.filter(|name| !name.contains("}}")) {
-        return filled(name);
-    }
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("{{") {
-        let Some((name, after)) = after.split_once("}}") else { break };
-        let filled = filled(name)?;
-        out.push_str(before);
-        match serde_json::from_str::<String>(&filled) {
-            Ok(text) => out.push_str(&text),
-            Err(_) => out.push_str(&filled),
-        }
-        rest = after;
-    }
-    out.push_str(rest);
-    Ok(quoted(&out))
 }

@@ -3,6 +3,7 @@
 mod asking;
 
 use super::*;
+use crate::worker::template::TemplateError;
 
 const ARGUMENTS: &str = r#"{"title":"a \"b\"","n":9007199254740993,"tags":["x",{"y":1.50}],"none":null,"a.b":1}"#;
 
@@ -63,7 +64,7 @@ fn a_rule_that_cannot_be_read_says_why() {
 fn a_call_without_the_argument_has_no_question() {
     let call = LostCall { arguments: "{}", effect_key: key() };
     for rule in [rule(r#"{"q":"{{arguments.title}}"}"#, "/a == 1"), rule("{}", "/a == arguments.title")] {
-        assert_eq!(rule.unwrap().question(call), Err(RuleError::Missing("title".into())));
+        assert_eq!(rule.unwrap().question(call), Err(TemplateError::Missing("title".into()).into()));
     }
 }
 

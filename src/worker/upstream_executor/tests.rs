@@ -36,6 +36,7 @@ fn job(tool: &str, arguments: &str, meta: Option<&str>) -> Job {
         tool: tool.into(),
         arguments: arguments.into(),
         meta: meta.map(Into::into),
+        may_run_again: false,
         cancel: CancellationToken::new(),
     }
 }

@@ -14,6 +14,7 @@ use super::super::peer::Notice;
 use super::headers::{self, Labels};
 use super::sse::Parser;
 use super::{Session, Shared};
+use crate::worker::http_client::describe;
 
 /// Room for what surrounds the result.
 const ENVELOPE_BYTES: usize = 64 * 1024;
@@ -347,19 +348,4 @@ fn media_type(headers: &HeaderMap) -> String {
 
 pub(super) fn is_event_stream(response: &reqwest::Response) -> bool {
     media_type(response.headers()) == "text/event-stream"
-}
-
-/// An error of the HTTP client with its causes and without the URL, whose query may hold a secret.
-pub(super) fn describe(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(&error);
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.contains(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
 }

@@ -9,9 +9,10 @@ use tokio::time::{Instant, sleep};
 
 use super::super::handshake;
 use super::super::message;
-use super::exchange::{describe, is_event_stream};
+use super::exchange::is_event_stream;
 use super::headers::{self, Labels};
 use super::{Session, Shared};
+use crate::worker::http_client::describe;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{debug, warn};
 
-use self::exchange::{Outcome, Outgoing, describe};
+use self::exchange::{Outcome, Outgoing};
 use self::param_headers::ToolHeaders;
 use super::call::{Answer, Bounds, Call, CallError, PROGRESS_QUEUE, Progress, ProgressSink, TimeoutKind, Watched};
 use super::handshake;
@@ -28,6 +28,7 @@ use super::peer::Notice;
 use super::settings::{EraChoice, HttpSettings, LegLimits};
 use super::snapshot::{ServerFacts, Tool};
 use crate::model::revision::Revision;
+use crate::worker::http_client::{self, describe};
 
 /// The last request of a leg is not waited for longer.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -409,19 +410,9 @@ impl Shared {
 }
 
 fn client(settings: &HttpSettings, url: &Url) -> reqwest::Result<reqwest::Client> {
-    // Another part of the process may have chosen a provider already; the first one stays.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = reqwest::Client::builder()
-        .user_agent(concat!("durable-mcp/", env!("CARGO_PKG_VERSION")))
-        // A redirect could carry the configured headers to another host, and a POST must not become a GET.
-        .redirect(reqwest::redirect::Policy::none())
+    let mut builder = http_client::builder(url)
         .connect_timeout(settings.connect_timeout)
-        .pool_idle_timeout(settings.pool_idle_timeout)
-        .tcp_nodelay(true);
-    if url.scheme() == "http" {
-        // No certificates are needed, so that a machine without any can still reach a server in the clear.
-        builder = builder.tls_certs_only(std::iter::empty());
-    }
+        .pool_idle_timeout(settings.pool_idle_timeout);
     let loopback = url.host_str().is_some_and(|host| {
         let host = host.trim_matches(['[', ']']);
         host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
