@@ -41,7 +41,7 @@ victim=$(wait_for "a worker has a call" leased_once | pid_of_worker)
 # In the middle of it.
 sleep 0.7
 say "kill -9 worker (pid $victim)"
-kill -9 "$victim"
+kill_9 "$victim"
 wait "${asking[@]}"
 
 judge() {

@@ -30,7 +30,7 @@ second_retry() { [ "$(count_events "$id" retried)" -lt 2 ] || echo yes; }
 if [ "$own_server" = yes ]; then
   wait_for "the second retry is scheduled" second_retry >/dev/null
   say "kill -9 server (pid $started_pid), while the third attempt is scheduled"
-  kill -9 "$started_pid"
+  kill_9 "$started_pid"
   start server mcp,worker,scheduler "${url#http://}"
   say "the callers ask again with their keys"
 fi

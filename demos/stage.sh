@@ -54,8 +54,9 @@ must() {
 start() {
   local name=$1 roles=$2 address=${3:-127.0.0.1:0} log tries=0
   log="$folder/$name-$RANDOM.log"
+  : >"$log"
   DURABLE_MCP_CONFIG="$folder/durable-mcp.toml" DURABLE_MCP_DATA_DIR="$folder/data" \
-    "$program" serve --demo --roles "$roles" --listen "$address" </dev/null >/dev/null 2>"$log" &
+    "$program" serve --demo --roles "$roles" --listen "$address" </dev/null >/dev/null 2>>"$log" &
   started_pid=$!
   pids+=("$started_pid")
   # The shell need not tell that it was killed: that is what happens here.
@@ -162,6 +163,12 @@ tell_events() {
     done
     printf '          %s  %s\n' "$(printf '%s' "$line" | field seq)" "$words"
   done
+}
+
+# kill_9 PID: kills a process and waits until it is gone, so that its address is free.
+kill_9() {
+  kill -9 "$1"
+  while kill -0 "$1" 2>/dev/null; do sleep 0.05; done
 }
 
 # The process id in a worker's name.

@@ -5,11 +5,13 @@ use rustix::process::Signal;
 use serde_json::Value;
 use tokio::process::Command;
 
+use crate::skip_loudly;
 use crate::support::process::Process;
 use crate::support::process_tree::{descendants, wait_gone};
 use crate::support::program::{Program, Ran, Setup};
 use crate::support::servers::free_port;
-use crate::support::{DEADLINE, kit_binary, program_binary, scratch};
+use crate::support::store_count::StoreCount;
+use crate::support::{DEADLINE, eventually, eventually_async, kit_binary, program_binary, scratch};
 
 const SHORT: [&str; 6] = ["--duration", "400ms", "--warmup", "100ms", "--concurrency", "4"];
 
@@ -135,12 +137,13 @@ async fn an_interrupted_bench_prints_what_it_measured_and_ends_its_server() {
     let mut command = Command::new(program_binary());
     command.args(["bench", "--json", "--duration", "10m", "--warmup", "0"]).env("TMPDIR", temporary.path());
     let mut process = Process::start_command(command);
-    let stored = || {
-        let mut folders = std::fs::read_dir(temporary.path()).unwrap().filter_map(Result::ok);
-        folders
-            .any(|folder| folder.path().join("data/durable-mcp.db-wal").metadata().is_ok_and(|wal| wal.len() > 200_000))
+    let database = || {
+        let folder = std::fs::read_dir(temporary.path()).unwrap().find_map(Result::ok);
+        folder.map(|folder| folder.path().join("data/durable-mcp.db")).filter(|database| database.exists())
     };
-    crate::support::eventually("calls are stored", DEADLINE, stored).await;
+    eventually("it has a store", DEADLINE, || database().is_some()).await;
+    let count = StoreCount::of(&database().unwrap()).await;
+    eventually_async("calls are stored", DEADLINE, async || count.now().await > 100).await;
     let tree = descendants(process.pid());
     process.signal(Signal::INT);
     assert_eq!(process.exit(DEADLINE).await.code(), Some(130), "{}", process.stderr());
@@ -148,4 +151,35 @@ async fn an_interrupted_bench_prints_what_it_measured_and_ends_its_server() {
     assert_eq!(report["interrupted"], true);
     assert_measured(&report);
     wait_gone(&tree, DEADLINE).await;
+}
+
+/// Runs an example of `examples/load`; returns what it printed.
+async fn example(program: &Program, interpreter: &str, arguments: &[&str]) -> String {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/load");
+    let mut command = Command::new(interpreter);
+    command.arg(folder.join(arguments[0])).args(&arguments[1..]).kill_on_drop(true);
+    command.env("DURABLE_MCP", program_binary()).env_remove("DURABLE_MCP_TOKEN");
+    command.env("DURATION", "300ms").env("WARMUP", "100ms").env("CLIENTS", "1 4");
+    command.env("DURABLE_MCP_DATA_DIR", program.setup.data_dir());
+    let output = command.output().await.unwrap();
+    let (stdout, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success(), "{arguments:?}: {stdout}{stderr}");
+    stdout
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_load_examples_run_and_check_their_answers() {
+    let program = Setup::new("").flag("--demo").serve().await;
+    let table = example(&program, "bash", &["bench.sh", program.url()]).await;
+    assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(table.lines().skip(1).all(|line| line.split_whitespace().count() == 4), "{table}");
+    for (interpreter, file) in [("python3", "load.py"), ("node", "load.mjs")] {
+        let there = Command::new(interpreter).arg("--version").output().await.is_ok();
+        skip_loudly!(there.then_some(()).ok_or_else(|| format!("{interpreter} is missing")));
+        let arguments = [file, program.url(), "--clients", "3", "--seconds", "0.5"];
+        let printed = example(&program, interpreter, &arguments).await;
+        let report: Value = serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"));
+        assert!(report["calls"].as_u64().unwrap() > 0, "{file}: {report}");
+        assert_eq!((&report["wrong"], &report["errors"]), (&0.into(), &serde_json::json!({})), "{file}: {report}");
+    }
 }

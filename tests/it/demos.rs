@@ -10,7 +10,8 @@ use tokio::process::Command;
 
 use crate::support::process::Process;
 use crate::support::process_tree::{descendants, is_alive, wait_gone};
-use crate::support::{DEADLINE, program_binary, scratch};
+use crate::support::program::Setup;
+use crate::support::{DEADLINE, eventually, program_binary, scratch};
 
 /// How long a demo may take.
 const DEMO_MAX_MS: i64 = 20_000;
@@ -146,7 +147,13 @@ async fn the_stack_runs_and_kills_until_its_time_is_over() {
 async fn a_stack_that_is_stopped_settles_and_counts() {
     let temporary = scratch();
     let mut stack = Process::start_command(command(temporary.path(), &["stack", "--chaos", "0"]));
-    stack.line_with("completed      1").await;
+    let completed = || {
+        let lines = stack.stdout();
+        let counts =
+            lines.lines().filter_map(|line| line.split("completed").nth(1)?.split_whitespace().next()?.parse().ok());
+        counts.max().is_some_and(|most: u64| most > 0)
+    };
+    eventually("calls are completed", DEADLINE, completed).await;
     let tree = descendants(stack.pid());
     assert!(tree.len() >= 4, "{tree:?}");
     stack.signal(Signal::INT);
@@ -190,5 +197,112 @@ async fn a_folder_that_is_kept_holds_store_ledger_and_logs() {
     let folder = stderr.trim().rsplit(' ').next().unwrap();
     for file in ["durable-mcp.toml", "data/durable-mcp.db", "data/demo/demo-ledger.txt", "01-server.log"] {
         assert!(Path::new(folder).join(file).exists(), "{file}: {stderr}");
+    }
+}
+
+/// Runs a script of `demos/`; with a server's address against that, else with one of its own.
+async fn script(name: &str, env: &[(&str, &str)]) -> String {
+    let temporary = scratch();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("demos").join(name);
+    let mut command = Command::new("bash");
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_str().is_some_and(|variable| variable.starts_with("DURABLE_MCP_")) {
+            command.env_remove(variable);
+        }
+    }
+    command.arg(script).env("TMPDIR", temporary.path()).env("DURABLE_MCP", program_binary());
+    let output = command.envs(env.iter().copied()).kill_on_drop(true).output().await.unwrap();
+    let (stdout, stderr) = texts(&output);
+    assert!(output.status.success(), "{name}: {:?}\n{stdout}\n{stderr}", output.status);
+    assert!(stdout.contains("\nAs it must be: "), "{stdout}\n{stderr}");
+    assert_eq!(stderr, "", "{stdout}");
+    assert_nothing_left(temporary.path());
+    let pids = pids(&stdout);
+    wait_gone(&pids, DEADLINE).await;
+    stdout
+}
+
+/// A count of the last lines of a script.
+#[track_caller]
+fn counted(stdout: &str, name: &str) -> u64 {
+    let counts = stdout.lines().rfind(|line| line.starts_with("  calls ")).unwrap_or_else(|| panic!("{stdout}"));
+    let mut words = counts.split_whitespace().skip_while(|word| *word != name).skip(1);
+    words.next().and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{name}: {stdout}"))
+}
+
+/// A script whose counts are the same each time: completed and failed; nothing is lost, doubled or unknown.
+async fn assert_script(name: &str, (completed, failed): (u64, u64)) {
+    let stdout = script(name, &[]).await;
+    assert_eq!(["completed", "failed"].map(|name| counted(&stdout, name)), [completed, failed], "{stdout}");
+    assert_eq!(["lost", "duplicate", "unknown"].map(|name| counted(&stdout, name)), [0, 0, 0], "{stdout}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_fencing_script_plays_with_curl() {
+    assert_script("fencing.sh", (2, 0)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_retry_script_plays_with_curl() {
+    assert_script("retry.sh", (1, 1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_duplicate_script_plays_with_curl() {
+    assert_script("duplicate.sh", (4, 0)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_crash_script_plays_with_curl() {
+    let stdout = script("crash.sh", &[]).await;
+    let [calls, completed, recovered, unknown] =
+        ["calls", "completed", "recovered", "unknown"].map(|name| counted(&stdout, name));
+    assert_eq!((calls, completed + unknown), (12, 12), "{stdout}");
+    assert!(recovered + unknown > 0, "{stdout}");
+    assert_eq!(["lost", "duplicate", "failed"].map(|name| counted(&stdout, name)), [0, 0, 0], "{stdout}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_without_the_worker_role_leaves_its_calls_to_one_that_has_it() {
+    let config = "[worker]\npoll_interval = \"10ms\"\n";
+    let setup = Setup::new(config).flag("--demo").flag("--roles");
+    let server = setup.clone().flag("mcp,scheduler").serve().await;
+    let call = ["call", "demo_echo", "--args", r#"{"message":"hello"}"#, "--key", "k", "--url", server.url()];
+    let waiting = server.setup.cli(&[call.as_slice(), &["--wait", "200ms"]].concat()).await;
+    assert_eq!(waiting.status.code(), Some(8), "nobody runs it: {}{}", waiting.stdout, waiting.stderr);
+    assert_eq!(server.executions().await[0]["state"], "ready");
+    let worker = setup.clone().flag("worker").serve().await;
+    let done = server.setup.cli(&call).await;
+    assert_eq!(done.stdout, "hello\n", "{}", done.stderr);
+    let id = server.executions().await[0]["id"].as_str().unwrap().to_owned();
+    let leases: Vec<Value> = server.events(&id).await.into_iter().filter(|event| event["type"] == "leased").collect();
+    let by_worker = format!(".{}", worker.process.pid());
+    assert!(leases.iter().all(|lease| lease["worker"].as_str().unwrap().ends_with(&by_worker)), "{leases:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_scripts_play_against_a_running_server_and_kill_there_only_when_allowed() {
+    let mut server = Setup::new("[auth]\nmode = \"token\"\n").flag("--demo").serve().await;
+    let token = server.setup.cli(&["token", "create", "--principal", "ci", "--scope", "call,read"]).await.stdout;
+    let env = [("DURABLE_MCP_URL", server.url()), ("DURABLE_MCP_TOKEN", token.trim())];
+    for (name, completed) in [("duplicate.sh", 4), ("retry.sh", 1)] {
+        assert_eq!(counted(&script(name, &env).await, "completed"), completed, "{name}");
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("demos/crash.sh");
+    let refused = Command::new("bash").arg(script).envs(env).env_remove("DEMO_MAY_KILL").output().await.unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(texts(&refused).1.contains("DEMO_MAY_KILL=1"));
+    assert!(server.process.is_running());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_example_of_the_help_runs() {
+    for (scene, example) in [("retry", "demo retry"), ("stack", "demo stack --chaos 5s --duration 3s")] {
+        let help = Command::new(program_binary()).args(["demo", scene, "--help"]).output().await.unwrap();
+        assert!(texts(&help).0.contains(&format!("  durable-mcp {example}")), "{}", texts(&help).0);
+        let temporary = scratch();
+        let words: Vec<&str> = example.split(' ').skip(1).collect();
+        let output = command(temporary.path(), &words).output().await.unwrap();
+        assert!(output.status.success(), "{example}: {:?}", texts(&output));
     }
 }
