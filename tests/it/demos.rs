@@ -1,6 +1,7 @@
 //! `demo`: each scene from its command line, with its counts; that nothing of it outlives it, however it ends; and the
 //! same scenes as scripts with curl.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Output;
 
@@ -16,7 +17,7 @@ use crate::support::{DEADLINE, eventually, program_binary, scratch};
 /// How long a demo may take.
 const DEMO_MAX_MS: i64 = 20_000;
 
-/// A demo's report, its folder, and the process ids that it named.
+/// A demo's report, and what it told.
 struct Played {
     report: Value,
     stderr: String,
@@ -50,12 +51,35 @@ impl Played {
         self.report["counts"][name].as_i64().unwrap_or_else(|| panic!("{name}: {}", self.report))
     }
 
+    /// The page shows what is printed: each of its lines is told here too, but for numbers, ids and which worker it was.
+    #[track_caller]
+    fn assert_documented(&self) {
+        let page = include_str!("../../docs/demos.md");
+        let start = format!("$ durable-mcp demo {}\n", self.report["demo"].as_str().unwrap());
+        let shown = page.split(&start).nth(1).and_then(|rest| rest.split("```").next()).expect("the page shows it");
+        let told: BTreeSet<String> = self.stderr.lines().map(shape).collect();
+        // A worker may be faster than the scheduler: then nothing is promoted.
+        for line in shown.lines().filter(|line| !line.trim().is_empty() && !line.ends_with(" promoted")) {
+            assert!(told.contains(&shape(line)), "docs/demos.md shows another line: {line}\n{}", self.stderr);
+        }
+    }
+
     #[track_caller]
     fn assert_told(&self, parts: &[&str]) {
         for part in parts {
             assert!(self.stderr.contains(part), "{part}: {}", self.stderr);
         }
     }
+}
+
+/// A line without what differs from run to run.
+fn shape(line: &str) -> String {
+    let line = line.replace("worker A", "worker").replace("worker B", "worker").replace("ended", "stale_token");
+    let words = line.split_whitespace().map(|word| {
+        let is_id = word.len() >= 36 && word.matches('-').count() >= 4;
+        if is_id { "ID".to_owned() } else { word.replace(|c: char| c.is_ascii_digit(), "") }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn texts(output: &Output) -> (String, String) {
@@ -93,6 +117,7 @@ async fn crash_kills_workers_under_load_and_loses_and_doubles_nothing() {
     assert_eq!(listed.len() as i64, unknown, "the unknown ones are listed");
     assert!(listed.iter().all(|call| call["id"].is_string() && call["took_effect"].is_boolean()));
     assert!(played.report["duration_ms"].as_i64().unwrap() < DEMO_MAX_MS, "{}", played.report["duration_ms"]);
+    played.assert_documented();
     played.assert_told(&["kill -9 worker A (pid ", "the scheduler has settled them", "recovered", "fencing token 2"]);
 }
 
@@ -104,6 +129,7 @@ async fn fencing_refuses_an_old_token_and_takes_the_newest_one() {
     assert_eq!(facts["at_least_once"]["rejected"]["fencing_token"], 1);
     assert_eq!((&facts["at_least_once"]["runs"], &facts["at_most_once"]["runs"]), (&2.into(), &1.into()));
     assert_eq!(facts["at_most_once"]["completed"]["source"], "late_result");
+    played.assert_documented();
     played.assert_told(&[
         "SIGSTOP worker ",
         "SIGCONT worker ",
@@ -118,6 +144,7 @@ async fn duplicate_runs_each_call_once_however_it_is_repeated() {
     assert_eq!(["calls", "completed", "lost", "duplicate"].map(|name| played.count(name)), [4, 4, 0, 0]);
     assert_eq!(played.report["facts"]["runs"], 4);
     assert!(played.report["facts"]["requests"].as_i64().unwrap() >= 28, "{}", played.report);
+    played.assert_documented();
     played.assert_told(&["the client hangs up", "20 answers, all of execution", "-31409", "it ran 0 times"]);
 }
 
@@ -131,6 +158,7 @@ async fn retry_keeps_its_schedule_through_the_death_of_the_server() {
         assert_eq!(attempts.len(), 3, "{execution}");
         assert!(attempts[1..].iter().all(|attempt| attempt["late_ms"].as_i64().unwrap() >= 0), "{execution}");
     }
+    played.assert_documented();
     played.assert_told(&["kill -9 server", "3 attempts were made; none is left"]);
 }
 

@@ -17,7 +17,9 @@ use crate::worker::demo::{FLAKY_LEDGER, LEDGER};
 pub struct Judgement {
     /// The counts.
     pub counts: Counts,
-    /// `at_least_once` calls that the ledger shows more than once.
+    /// Calls that the ledgers show.
+    pub written: usize,
+    /// `at_least_once` calls that the ledgers show more than once.
     pub run_again: usize,
     /// The calls whose outcome is unknown.
     pub unknown: Vec<Unknown>,
@@ -71,8 +73,12 @@ pub async fn judge(site: &Site, log: &Log, answered: &[Answered], story: &Story)
 pub fn compare(runs: &Runs, executions: &[Head], answered: &[Answered], story: &Story) -> Judgement {
     let by_key: HashMap<&str, &Head> =
         executions.iter().filter_map(|head| Some((head.ident.key.as_deref()?, head))).collect();
-    let mut judged =
-        Judgement { counts: Counts { calls: answered.len(), ..Counts::default() }, run_again: 0, unknown: Vec::new() };
+    let mut judged = Judgement {
+        counts: Counts { calls: answered.len(), ..Counts::default() },
+        written: runs.len(),
+        run_again: 0,
+        unknown: Vec::new(),
+    };
     story.must(executions.len() == answered.len(), || {
         format!("{} calls were made and {} executions are stored", answered.len(), executions.len())
     });
