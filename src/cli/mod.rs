@@ -93,12 +93,12 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Uninstall(args) => install::uninstall(args, out),
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
-            Command::Demo(args) => demo::run(args, out).await,
-            Command::Bench(args) => bench::run(args, out).await,
             Command::Db(args) => db::run(args, out).await,
             Command::Doctor(args) => doctor::run(args, out).await,
             Command::Completions(args) => completions::print(&args, &out),
             Command::Man(args) => completions::man(&args, &out),
+            Command::Demo(args) => demo::run(args, out).await,
+            Command::Bench(args) => bench::run(args, out).await,
         }
     };
     if long {

@@ -84,15 +84,6 @@ pub enum Command {
     /// Check, show or describe the configuration.
     #[command(after_help = "Example:\n  durable-mcp config check --config durable-mcp.toml")]
     Config(ConfigArgs),
-    /// Watch failures happen, and what becomes of the calls: real processes, really killed, in a folder of their own.
-    #[command(after_help = "Example:\n  durable-mcp demo crash")]
-    Demo(DemoArgs),
-    /// Measure a server with checked calls in a closed loop, beside the limits of this machine.
-    #[command(after_help = "Examples:\n  durable-mcp bench --duration 2s\n  \
-                            durable-mcp bench --concurrency 64 --duplicates 3 --duration 2s --json\n\n\
-                            A stdio server directly and behind wrap:\n  \
-                            $ durable-mcp bench -- npx -y @modelcontextprotocol/server-everything")]
-    Bench(BenchArgs),
     /// Look after the store: status, backup, restore, prune, verify.
     #[command(after_help = "Example:\n  durable-mcp db status")]
     Db(DbArgs),
@@ -105,6 +96,15 @@ pub enum Command {
     /// Write the manual pages, or print the one of the program.
     #[command(after_help = "Example:\n  durable-mcp man --out man1")]
     Man(ManArgs),
+    /// Watch failures happen, and what becomes of the calls: real processes, really killed, in a folder of their own.
+    #[command(after_help = "Example:\n  durable-mcp demo crash")]
+    Demo(DemoArgs),
+    /// Measure a server with checked calls in a closed loop, beside the limits of this machine.
+    #[command(after_help = "Examples:\n  durable-mcp bench --duration 2s\n  \
+                            durable-mcp bench --concurrency 64 --duplicates 3 --duration 2s --json\n\n\
+                            A stdio server directly and behind wrap:\n  \
+                            $ durable-mcp bench -- npx -y @modelcontextprotocol/server-everything")]
+    Bench(BenchArgs),
 }
 
 /// Where the configuration comes from.
