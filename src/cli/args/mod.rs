@@ -12,6 +12,7 @@ mod executions;
 mod install;
 mod serve;
 mod token;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
 pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
+pub use workers::{WorkersArgs, WorkersCommand, WorkersDrainArgs};
 
 use super::failure::{Exit, Failure};
 use crate::config::units::Millis;
@@ -72,6 +74,9 @@ pub enum Command {
     /// Look at executions: of a running server with --url, else in the stores of this user.
     #[command(after_help = "Example:\n  durable-mcp executions list --state unknown")]
     Executions(ExecutionsArgs),
+    /// Who runs tools: list workers, or ask a remote one to finish and to end.
+    #[command(after_help = "Example:\n  durable-mcp workers list")]
+    Workers(WorkersArgs),
     /// Put a client's servers behind durable-mcp: each entry is rewritten to `wrap`, the rest of the file stays.
     #[command(after_help = "Example:\n  durable-mcp install cursor --all --dry-run")]
     Install(InstallArgs),
