@@ -120,7 +120,7 @@ pub enum Command {
     Demo(DemoArgs),
     /// Measure a server with checked calls in a closed loop, beside the limits of this machine.
     #[command(after_help = "Examples:\n  durable-mcp bench --duration 2s\n  \
-                            durable-mcp bench --url http://127.0.0.1:7400 --concurrency 64 --duplicates 3 --json\n\n\
+                            durable-mcp bench --concurrency 64 --duplicates 3 --duration 2s --json\n\n\
                             A stdio server directly and behind wrap:\n  \
                             $ durable-mcp bench -- npx -y @modelcontextprotocol/server-everything")]
     Bench(BenchArgs),
