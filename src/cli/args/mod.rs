@@ -33,7 +33,6 @@ pub use executions::{
     ExecutionsArgs, ExecutionsCommand, ExportArgs, FilterFlags, ListArgs, OneArgs, ResolveArgs, TailArgs, WaitArgs,
     WhichArgs,
 };
-pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
 pub use init::InitArgs;
 pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
