@@ -105,17 +105,19 @@ impl Client {
     }
 }
 
-/// Our own refusals say what to do; JSON-RPC errors have a message; others only a status.
+/// Our own refusals are problem details (RFC 9457) that say what to do; JSON-RPC errors have a message; others only a
+/// status.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Refused {
+    detail: Option<String>,
     error: serde_json::Value,
     next: Option<String>,
 }
 
 fn refused(status: StatusCode, text: &str) -> Failure {
     let refused: Refused = serde_json::from_str(text).unwrap_or_default();
-    let sentence = refused.error.as_str().or_else(|| refused.error.get("message").and_then(|text| text.as_str()));
+    let sentence = refused.detail.as_deref().or_else(|| refused.error.get("message").and_then(|text| text.as_str()));
     let sentence = sentence.map_or_else(|| format!("the server answered {status}"), str::to_owned);
     let exit = match status.as_u16() {
         401 | 403 => Exit::Auth,

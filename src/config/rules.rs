@@ -137,6 +137,9 @@ pub(super) fn check(root: &Node, problems: &mut Problems) {
         }
         check_policy(&entry.node, problems);
     }
+    for entry in root.get(&["workers", "tools"]).map(Node::entries).into_iter().flatten() {
+        check_policy(&entry.node, problems);
+    }
     if let Some(entry) = root.get(&["namespaces"]).and_then(|namespaces| namespaces.entry("default")) {
         let tools = entry.node.entry("tools");
         if let Some(tools) = tools {

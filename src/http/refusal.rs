@@ -1,5 +1,5 @@
-//! An answer of ours that is no success: status, stable code, one sentence, and the next step. Never carries internal
-//! text, and never repeats what the client sent.
+//! An answer of ours that is no success, as problem details (RFC 9457): status, stable code, one sentence, and the next
+//! step. Never carries internal text, and never repeats what the client sent.
 
 use std::borrow::Cow;
 
@@ -17,17 +17,25 @@ pub struct Refusal {
     /// The stable name.
     pub code: &'static str,
     /// One sentence: what is wrong.
-    pub error: Cow<'static, str>,
+    pub detail: Cow<'static, str>,
     /// One sentence: what to do about it.
     pub next: Cow<'static, str>,
     /// The `WWW-Authenticate` header (RFC 6750).
     pub challenge: Option<String>,
 }
 
+/// The media type of problem details (RFC 9457 §3).
+pub const PROBLEM_JSON: &str = "application/problem+json";
+
 #[derive(Serialize)]
 struct Document<'a> {
+    /// Nothing is to be read at an address: `code` says which problem it is (RFC 9457 §4.2.1).
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
     code: &'a str,
-    error: &'a str,
     next: &'a str,
 }
 
@@ -36,10 +44,10 @@ impl Refusal {
     pub fn new(
         status: StatusCode,
         code: &'static str,
-        error: impl Into<Cow<'static, str>>,
+        detail: impl Into<Cow<'static, str>>,
         next: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self { status, code, error: error.into(), next: next.into(), challenge: None }
+        Self { status, code, detail: detail.into(), next: next.into(), challenge: None }
     }
 
     /// The same with a `WWW-Authenticate` header.
@@ -49,13 +57,13 @@ impl Refusal {
     }
 
     /// There is nothing here that the caller may see.
-    pub fn not_found(error: impl Into<Cow<'static, str>>, next: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, "not_found", error, next)
+    pub fn not_found(detail: impl Into<Cow<'static, str>>, next: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not_found", detail, next)
     }
 
     /// A parameter is wrong.
-    pub fn bad_request(error: impl Into<Cow<'static, str>>, next: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(StatusCode::BAD_REQUEST, "invalid_parameter", error, next)
+    pub fn bad_request(detail: impl Into<Cow<'static, str>>, next: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "invalid_parameter", detail, next)
     }
 
     /// A fault of ours; `id` finds it in the log.
@@ -83,13 +91,20 @@ impl Refusal {
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let body = Document { code: self.code, error: &self.error, next: &self.next };
-        // Three strings always have JSON.
+        let body = Document {
+            kind: "about:blank",
+            title: self.status.canonical_reason().unwrap_or("Error"),
+            status: self.status.as_u16(),
+            detail: &self.detail,
+            code: self.code,
+            next: &self.next,
+        };
+        // Strings and a number always have JSON.
         let text = serde_json::to_string(&body).unwrap_or_default();
         let mut response = Response::new(Body::from(text));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(challenge) = self.challenge.and_then(|text| HeaderValue::from_str(&text).ok()) {
             headers.insert(WWW_AUTHENTICATE, challenge);

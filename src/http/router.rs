@@ -9,12 +9,15 @@ use axum::response::IntoResponse;
 use super::executions;
 use super::health::{self, Readiness};
 use super::refusal::Refusal;
-use crate::store::Store;
+use super::worker;
+use crate::engine::Engine;
 
 /// Everything that is served on one listener. The limit on bodies is `front.rs`'s.
-pub fn router(mcp: Router, store: Arc<dyn Store>, readiness: Arc<Readiness>) -> Router {
+pub fn router(mcp: Router, engine: &Arc<Engine>, readiness: Arc<Readiness>, limits: worker::Limits) -> Router {
+    let store = engine.store().clone();
     mcp.merge(health::routes(readiness, store.clone()))
         .merge(executions::routes(store))
+        .merge(worker::routes(engine.clone(), limits))
         .fallback(async || {
             Refusal::not_found(
                 "there is nothing at this path",

@@ -51,7 +51,7 @@ fn assert_refused(response: &Response, status: u16, code: &str, challenge: &str)
     assert_eq!(response.status, status, "{response:?}");
     let answer = response.answer();
     assert_eq!(answer["code"], code, "{answer}");
-    assert!(answer["error"].is_string() && answer["next"].is_string(), "{answer}");
+    assert!(answer["detail"].is_string() && answer["next"].is_string(), "{answer}");
     let given = response.header("www-authenticate").unwrap_or_default();
     assert!(given.contains(challenge), "{given} has no {challenge}");
     assert_eq!(response.header("cache-control"), Some("no-store"));
