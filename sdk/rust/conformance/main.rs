@@ -89,7 +89,8 @@ struct Steps {
 }
 
 async fn steps(args: Steps, ctx: Context) -> Result<Value, Failure> {
-    let mut done = json!({"attempt": ctx.attempt(), "fencing": ctx.fencing(), "key": ctx.effect_key(), "id": ctx.execution_id()});
+    let mut done =
+        json!({"attempt": ctx.attempt(), "fencing": ctx.fencing(), "key": ctx.effect_key(), "id": ctx.execution_id()});
     for step in ["one", "two", "three"] {
         let run = async || {
             note(&format!("{step} attempt {}", ctx.attempt()))?;

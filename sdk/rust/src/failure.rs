@@ -81,6 +81,13 @@ impl<E: Error + Send + Sync + 'static> From<E> for Failure {
         if error.is::<Cancelled>() {
             return Failure(Kind::Cancelled);
         }
-        Failure(Kind::Other { code: std::any::type_name::<E>().to_owned(), message: error.to_string() })
+        Failure(Kind::Other { code: short_name(std::any::type_name::<E>()), message: error.to_string() })
     }
+}
+
+/// The name of a type with its module, without the path there and without type parameters: most are called `Error`.
+fn short_name(path: &str) -> String {
+    let path = path.split('<').next().unwrap_or(path);
+    let parts: Vec<&str> = path.split("::").collect();
+    parts[parts.len().saturating_sub(2)..].join(".")
 }

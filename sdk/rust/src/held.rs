@@ -29,12 +29,12 @@ pub(crate) struct Job {
     pub checkpoint: Option<Box<RawValue>>,
 }
 
-/// What a handler came to: the route and the members that go there beside worker and lease, as JSON text.
+/// What a handler came to, as JSON text.
 #[derive(Clone, Debug)]
 pub(crate) enum Report {
     /// The text of the MCP result.
     Complete(String),
-    /// The members of the object.
+    /// The members of the object beside worker and lease.
     Fail(String),
     Release,
 }
@@ -44,6 +44,18 @@ pub(crate) enum Report {
 pub(crate) struct News {
     pub progress: Option<String>,
     pub checkpoint: Option<String>,
+}
+
+impl News {
+    pub fn is_empty(&self) -> bool {
+        self.progress.is_none() && self.checkpoint.is_none()
+    }
+
+    /// What could not be sent waits again, unless there is something newer.
+    pub fn put_back(&mut self, older: News) {
+        self.progress = self.progress.take().or(older.progress);
+        self.checkpoint = self.checkpoint.take().or(older.checkpoint);
+    }
 }
 
 #[derive(Debug)]

@@ -3,9 +3,13 @@
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 #[cfg(test)]
 mod tests;
+
+/// The server's limit.
+const ERROR_CODE_CHARS: usize = 64;
 
 /// A text is text; an object is its JSON and `structuredContent`; an MCP result stays as it is; nothing is empty.
 pub(crate) fn tool_result(value: &impl Serialize) -> serde_json::Result<String> {
@@ -24,6 +28,14 @@ pub(crate) fn tool_result(value: &impl Serialize) -> serde_json::Result<String> 
 /// The result of a tool that says no.
 pub(crate) fn error_result(message: &str) -> String {
     format!(r#"{{"content":[{{"type":"text","text":{}}}],"isError":true}}"#, quoted(message))
+}
+
+/// The members of a `fail` beside worker and lease, as JSON without the braces.
+pub(crate) fn failure(code: &str, message: &str, retryable: bool) -> String {
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let code: String = code.chars().map(|c| if good(c) { c } else { '_' }).take(ERROR_CODE_CHARS).collect();
+    let error = json!({"code": if code.is_empty() { "error" } else { &code }, "message": message});
+    format!("\"error\":{error},\"retryable\":{retryable}")
 }
 
 /// The JSON text of a string.

@@ -82,7 +82,8 @@ impl Tool {
     /// The definition, with the schema of `A` where none was given.
     pub(crate) fn definition<A: JsonSchema>(mut self) -> Value {
         if !self.members.contains_key("inputSchema") {
-            let generator = SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None).into_generator();
+            let generator =
+                SchemaSettings::draft2020_12().with(|settings| settings.meta_schema = None).into_generator();
             let mut schema = generator.into_root_schema_for::<A>();
             schema.remove("title");
             // Such as of `serde_json::Value`: no argument is named.
@@ -134,5 +135,10 @@ where
 /// Reads the arguments. What does not fit is the caller's mistake and answered as one.
 fn read<A: DeserializeOwned>(arguments: Option<&RawValue>) -> Result<A, Failure> {
     let text = arguments.map_or("{}", RawValue::get);
-    serde_json::from_str(text).map_err(|error| ToolError::new(format!("the arguments do not fit: {error}")).into())
+    serde_json::from_str(text).map_err(|error| {
+        let text = error.to_string();
+        // The position in a text that the caller has never seen.
+        let what = text.split(" at line ").next().unwrap_or_default();
+        ToolError::new(format!("the arguments do not fit: {what}")).into()
+    })
 }

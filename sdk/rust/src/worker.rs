@@ -16,11 +16,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::address::{AddressError, ServerAddress};
 use crate::context::{Context, lock};
-use crate::conversation::{Conversation, Terms, ToWire, failure};
+use crate::conversation::{Conversation, Terms, ToWire};
 use crate::failure::{Failure, Kind};
 use crate::held::{Held, Report};
 use crate::link::Link;
-use crate::results::error_result;
+use crate::results::{error_result, failure};
 use crate::tool::{Handler, Tool, handler};
 
 /// How long the process may take to end after the drain is over.
@@ -218,7 +218,12 @@ fn end_process_unless(over: &CancellationToken) {
 }
 
 /// Runs a claimed call on the handlers' runtime.
-fn run_call(handlers: &Handle, tools: &Arc<HashMap<String, Handler>>, call: Arc<Held>, wire: mpsc::UnboundedSender<ToWire>) {
+fn run_call(
+    handlers: &Handle,
+    tools: &Arc<HashMap<String, Handler>>,
+    call: Arc<Held>,
+    wire: mpsc::UnboundedSender<ToWire>,
+) {
     let tools = tools.clone();
     let supervisor = handlers.clone();
     handlers.spawn(async move {
@@ -233,7 +238,9 @@ fn run_call(handlers: &Handle, tools: &Arc<HashMap<String, Handler>>, call: Arc<
                 match supervisor.spawn(running).await {
                     Ok(Ok(result)) => Some(Report::Complete(result)),
                     Ok(Err(Failure(kind))) => report_of(&call, kind),
-                    Err(error) if error.is_panic() => Some(Report::Fail(failure("panic", "the handler panicked", false))),
+                    Err(error) if error.is_panic() => {
+                        Some(Report::Fail(failure("panic", "the handler panicked", false)))
+                    }
                     Err(_) => None,
                 }
             }

@@ -7,6 +7,7 @@ import { ServerAddress } from "./address.js";
 import { Away, Link, Problem } from "./link.js";
 import type { Job, Level, Outcome, Settings, ToHandlers } from "./messages.js";
 import { GIVEN, TAKEN_BACK } from "./messages.js";
+import { failure } from "./results.js";
 import { Bell, pause, within } from "./waiting.js";
 
 const CLAIM_WAIT_MS = 20_000;
@@ -275,8 +276,29 @@ export class Conversation {
   }
 
   async #heartbeat(calls: Held[], timeoutMs: number): Promise<void> {
+    try {
+      await this.#beat(calls, timeoutMs);
+    } catch (error) {
+      if (!isTooMuch(error)) throw error;
+      // One piece of news, such as a checkpoint that is too large, must not cost the other leases.
+      await this.#beat(calls, timeoutMs, false);
+      for (const call of calls.filter((call) => call.progress ?? call.checkpoint)) {
+        await this.#beat([call], timeoutMs).catch((error: Error) => {
+          if (!isTooMuch(error)) throw error;
+          this.#log("warn", `execution ${call.job.execution_id}: its progress or checkpoint is refused: ${error.message}`);
+          call.progress = call.checkpoint = undefined;
+        });
+      }
+    }
+  }
+
+  async #beat(calls: Held[], timeoutMs: number, withNews = true): Promise<void> {
     const generation = this.#generation;
-    const sent = calls.map((call) => ({ call, progress: call.progress, checkpoint: call.checkpoint }));
+    const sent = calls.map((call) => ({
+      call,
+      progress: withNews ? call.progress : undefined,
+      checkpoint: withNews ? call.checkpoint : undefined,
+    }));
     const leases = sent.map(({ call, progress, checkpoint }) => {
       const more = `${progress ? `,"progress":${progress}` : ""}${checkpoint ? `,"checkpoint":${checkpoint}` : ""}`;
       return `{"lease_token":${JSON.stringify(call.job.lease_token)}${more}}`;
@@ -295,8 +317,8 @@ export class Conversation {
     this.#isHere();
     // What a handler has set meanwhile stays for the next one.
     for (const { call, progress, checkpoint } of sent) {
-      if (call.progress === progress) call.progress = undefined;
-      if (call.checkpoint === checkpoint) call.checkpoint = undefined;
+      if (progress && call.progress === progress) call.progress = undefined;
+      if (checkpoint && call.checkpoint === checkpoint) call.checkpoint = undefined;
     }
     for (const lease of answer.leases) {
       if (lease.status !== "ok") this.#lose(lease.lease_token, lease.status);
@@ -367,7 +389,7 @@ export class Conversation {
       if (batch.length > 1) {
         // One of them spoils it for the others.
         for (const call of batch) await this.#complete([call]);
-      } else if (error.status === 400 || error.status === 413) {
+      } else if (isTooMuch(error)) {
         only.outcome = { route: "fail", text: failure("result_refused", error.detail, false) };
         await this.#sendOther(only);
       } else {
@@ -457,7 +479,7 @@ export class Conversation {
   }
 }
 
-/** The members of a `fail` beside worker and lease, as JSON without the braces. */
-export function failure(code: string, message: string, retryable: boolean, more: Record<string, unknown> = {}): string {
-  return JSON.stringify({ error: { code, message }, retryable, ...more }).slice(1, -1);
+/** The body itself is refused: sending it again is of no use. */
+function isTooMuch(error: unknown): boolean {
+  return error instanceof Problem && (error.status === 400 || error.status === 413);
 }

@@ -3,6 +3,9 @@
  * (`sdk/vectors/results.json`).
  */
 
+// The server's limit, and its characters.
+const ERROR_CODE_CHARS = 64;
+
 /** The JSON text of a value. Throws for what is none (a function, a BigInt, a cycle, NaN). */
 export function encode(value: unknown): string {
   const text = JSON.stringify(value, (_key, inner: unknown) => {
@@ -26,4 +29,10 @@ export function toolResult(value: unknown): string {
 /** The result of a tool that says no. */
 export function errorResult(message: string): string {
   return `{"content":[{"type":"text","text":${JSON.stringify(message)}}],"isError":true}`;
+}
+
+/** The members of a `fail` beside worker and lease, as JSON without the braces. */
+export function failure(name: string, message: string, retryable: boolean, more: Record<string, unknown> = {}): string {
+  const code = name.replace(/[^A-Za-z0-9_.-]/g, "_").slice(0, ERROR_CODE_CHARS) || "error";
+  return JSON.stringify({ error: { code, message }, retryable, ...more }).slice(1, -1);
 }

@@ -6,10 +6,9 @@ import { Worker as Thread } from "node:worker_threads";
 
 import { ServerAddress } from "./address.js";
 import { Context, type Line, type Log } from "./context.js";
-import { failure } from "./conversation.js";
 import { CallCancelled, InvalidArguments, NotWelcome, Retry, ToolError } from "./errors.js";
 import { BEGUN, GIVEN, type Given, type Job, type Outcome, type Settings, type ToHandlers, type ToThread } from "./messages.js";
-import { encode, errorResult, toolResult } from "./results.js";
+import { encode, errorResult, failure, toolResult } from "./results.js";
 import { check, type FromSchema, type ObjectSchema } from "./schema.js";
 import { VERSION } from "./version.js";
 

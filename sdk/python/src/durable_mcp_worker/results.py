@@ -7,7 +7,11 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import re
 from typing import Any
+
+# The server's limit, and its characters.
+ERROR_CODE_CHARS = 64
 
 
 def _plain(value: Any) -> Any:
@@ -55,3 +59,12 @@ def tool_result(value: Any) -> str:
 def error_result(message: str) -> str:
     """The result of a tool that says no."""
     return f'{{"content":[{{"type":"text","text":{encode(message)}}}],"isError":true}}'
+
+
+def failure(code: str, message: str, retryable: bool, more: dict[str, Any] | None = None) -> str:
+    """The members of a `fail` beside worker and lease, as JSON without the braces."""
+    code = re.sub(r"[^A-Za-z0-9_.-]", "_", code)[:ERROR_CODE_CHARS] or "error"
+    members = {"error": {"code": code, "message": message}, "retryable": retryable, **(more or {})}
+    return encode(members)[1:-1]
+
+

@@ -22,7 +22,7 @@ from .address import ServerAddress
 from .call import UNSET, Call
 from .errors import CallCancelled, NotWelcome
 from .link import Away, Link, Problem
-from .results import encode
+from .results import encode, failure
 
 log = logging.getLogger("durable_mcp_worker")
 
@@ -273,12 +273,29 @@ class Wire:
                 pause_s = min(self._heartbeat_s / 2, 1.0)
 
     async def _heartbeat(self, calls: list[Call], timeout_s: float) -> None:
+        try:
+            await self._beat(calls, timeout_s)
+        except Problem as problem:
+            if problem.status not in (400, 413):
+                raise
+            # One piece of news, such as a checkpoint that is too large, must not cost the other leases.
+            await self._beat(calls, timeout_s, with_news=False)
+            for call in calls:
+                if call.progress is None and call.checkpoint is UNSET:
+                    continue
+                try:
+                    await self._beat([call], timeout_s)
+                except Problem as problem:
+                    log.warning("execution %s: its progress or checkpoint is refused: %s", call.execution_id, problem)
+                    call.progress, call.checkpoint = None, UNSET
+
+    async def _beat(self, calls: list[Call], timeout_s: float, with_news: bool = True) -> None:
         generation = self._generation
         leases = []
         sent: list[tuple[Call, Any, Any]] = []
         for call in calls:
             lease: dict[str, Any] = {"lease_token": call.lease_token}
-            progress, checkpoint = call.progress, call.checkpoint
+            progress, checkpoint = (call.progress, call.checkpoint) if with_news else (None, UNSET)
             if progress is not None:
                 lease["progress"] = progress
             if checkpoint is not UNSET:
@@ -300,9 +317,9 @@ class Wire:
         self._is_here()
         # What a handler has set meanwhile stays for the next one.
         for call, progress, checkpoint in sent:
-            if call.progress is progress:
+            if progress is not None and call.progress is progress:
                 call.progress = None
-            if call.checkpoint is checkpoint:
+            if checkpoint is not UNSET and call.checkpoint is checkpoint:
                 call.checkpoint = UNSET
         for lease in answer["leases"]:
             if lease["status"] != "ok":
@@ -470,11 +487,3 @@ class Wire:
         await asyncio.wait({claims}, timeout=GOODBYE_TIMEOUT_S)
         claims.cancel()
         await asyncio.gather(claims, return_exceptions=True)
-
-
-def failure(code: str, message: str, retryable: bool, more: dict[str, Any] | None = None) -> str:
-    """The members of a `fail` beside worker and lease, as JSON without the braces."""
-    members = {"error": {"code": code, "message": message}, "retryable": retryable, **(more or {})}
-    return encode(members)[1:-1]
-
-

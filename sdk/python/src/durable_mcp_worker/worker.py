@@ -18,11 +18,11 @@ from .address import ServerAddress
 from .call import Call
 from .context import Context, SyncContext
 from .errors import CallCancelled, Retry, ToolError
-from .results import error_result, tool_result
+from .results import error_result, failure, tool_result
 from .schema import InvalidArguments, Signature, signature
 from .threads import Threads
 from .version import VERSION
-from .wire import Wire, failure
+from .wire import Wire
 
 log = logging.getLogger("durable_mcp_worker")
 

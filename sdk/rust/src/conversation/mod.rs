@@ -4,6 +4,9 @@
 //! It registers, keeps a claim parked while there are free slots, sends heartbeats, and offers each outcome until the
 //! server takes or refuses it. What may be repeated is repeated with back-off.
 
+mod heartbeats;
+mod outcomes;
+
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -19,17 +22,12 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::context::lock;
-use crate::failure::{Cancelled, Failure};
-use crate::held::{Held, Job, News, Report};
+use crate::failure::Failure;
+use crate::held::{Held, Job, Report};
 use crate::link::{Link, LinkError};
 use crate::results::quoted;
 
 const CLAIM_WAIT_MS: u64 = 20_000;
-/// A batch of results: so many, or so many bytes, whichever is first.
-const BATCH_RESULTS: usize = 64;
-const BATCH_BYTES: usize = 1 << 20;
-/// Progress and checkpoints that come fast are sent together.
-const HEARTBEAT_GAP: Duration = Duration::from_millis(50);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const GOODBYE_TIMEOUT: Duration = Duration::from_secs(3);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -41,7 +39,12 @@ pub(crate) enum ToWire {
     Finished(Arc<Held>),
     /// There is progress or a checkpoint.
     News,
-    Step { held: Arc<Held>, name: String, result: Box<RawValue>, reply: oneshot::Sender<Result<Box<RawValue>, Failure>> },
+    Step {
+        held: Arc<Held>,
+        name: String,
+        result: Box<RawValue>,
+        reply: oneshot::Sender<Result<Box<RawValue>, Failure>>,
+    },
 }
 
 /// What a conversation is about.
@@ -68,38 +71,6 @@ struct Claimed {
     jobs: Vec<Job>,
     #[serde(default)]
     draining: bool,
-}
-
-#[derive(Deserialize)]
-struct Beaten {
-    leases: Vec<Lease>,
-    #[serde(default)]
-    draining: bool,
-}
-
-#[derive(Deserialize)]
-struct Lease {
-    lease_token: String,
-    status: String,
-}
-
-#[derive(Deserialize)]
-struct Completed {
-    results: Vec<Answer>,
-}
-
-#[derive(Deserialize)]
-struct Answer {
-    status: String,
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    detail: String,
-}
-
-#[derive(Deserialize)]
-struct Step {
-    result: Box<RawValue>,
 }
 
 pub(crate) struct Conversation {
@@ -202,7 +173,12 @@ impl Conversation {
     // Requests that are repeated until there is an answer.
 
     /// Sends until the server takes or refuses it.
-    async fn ask<T: serde::de::DeserializeOwned>(&self, route: &str, body: String, limit: Duration) -> Result<T, LinkError> {
+    async fn ask<T: serde::de::DeserializeOwned>(
+        &self,
+        route: &str,
+        body: String,
+        limit: Duration,
+    ) -> Result<T, LinkError> {
         let mut pause = PAUSE_MIN;
         loop {
             let generation = self.generation.get();
@@ -294,195 +270,13 @@ impl Conversation {
         }
     }
 
-    // Heartbeats.
-
-    async fn heartbeat_loop(&self) {
-        let mut pause = Duration::from_millis(self.settings.get().heartbeat_ms);
-        loop {
-            let started = Instant::now();
-            if timeout(pause, self.news.notified()).await.is_ok() {
-                // The first news goes at once; what follows closely goes together.
-                sleep(HEARTBEAT_GAP.saturating_sub(started.elapsed())).await;
-            }
-            let settings = self.settings.get();
-            let calls: Vec<_> = self.held.borrow().values().cloned().collect();
-            let limit = Duration::from_millis((settings.lease_ttl_ms / 2).max(1_000));
-            pause = Duration::from_millis(settings.heartbeat_ms);
-            if let Err(error) = self.heartbeat(&calls, limit).await {
-                self.is_not_here(&error);
-                pause = (pause / 2).min(Duration::from_secs(1));
-            }
-        }
-    }
-
-    async fn heartbeat(&self, calls: &[Arc<Held>], limit: Duration) -> Result<(), LinkError> {
-        let generation = self.generation.get();
-        let sent: Vec<News> = calls.iter().map(|call| std::mem::take(&mut *lock(&call.news))).collect();
-        let leases: Vec<String> = calls.iter().zip(&sent).map(|(call, news)| lease_of(call, news)).collect();
-        let body = format!("{{{},\"leases\":[{}]}}", self.who(), leases.join(","));
-        let beaten: Beaten = match self.link.post("heartbeat", body, limit).await {
-            Ok(beaten) => beaten,
-            Err(error) => {
-                for (call, news) in calls.iter().zip(sent) {
-                    let mut newer = lock(&call.news);
-                    newer.progress = newer.progress.take().or(news.progress);
-                    newer.checkpoint = newer.checkpoint.take().or(news.checkpoint);
-                }
-                match &error {
-                    LinkError::Refused { code, .. } if code == "worker_unknown" => {
-                        let _ = self.register(generation, false).await;
-                    }
-                    LinkError::Refused { status: 401, .. } if self.link.read_token() => {}
-                    _ => return Err(error),
-                }
-                self.news.notify_one();
-                return Ok(());
-            }
-        };
-        self.is_here();
-        for lease in beaten.leases.iter().filter(|lease| lease.status != "ok") {
-            self.lose(&lease.lease_token, &lease.status);
-        }
-        if beaten.draining {
-            self.is_told_to_drain.set(true);
-            self.drain.cancel();
-        }
-        Ok(())
-    }
-
-    fn lose(&self, lease_token: &str, why: &str) {
-        let Some(call) = self.held.borrow().get(lease_token).cloned() else { return };
-        let what = if why == "cancel" { "cancelled" } else { "the lease is lost" };
-        tracing::info!("execution {}: {what}", call.job.execution_id);
-        self.let_go(&call);
-        call.dropped.cancel();
+    fn who(&self) -> String {
+        format!("\"worker_id\":{}", quoted(&self.terms.worker_id))
     }
 
     fn let_go(&self, call: &Held) {
         self.held.borrow_mut().remove(call.token());
         self.fewer.notify_one();
-    }
-
-    // Outcomes.
-
-    async fn outbox_loop(&self) {
-        loop {
-            let (batch, others) = self.next_batch();
-            if batch.is_empty() && others.is_empty() {
-                self.mail.notified().await;
-                continue;
-            }
-            self.sending.set(batch.len() + others.len());
-            let others = async {
-                for call in &others {
-                    self.send_other(call).await;
-                }
-            };
-            tokio::join!(self.complete(&batch), others);
-            self.sending.set(0);
-            self.fewer.notify_one();
-            self.room.notify_one();
-        }
-    }
-
-    /// Results that go together, and what else is to be told on the way.
-    fn next_batch(&self) -> (Vec<Arc<Held>>, Vec<Arc<Held>>) {
-        let (mut batch, mut others, mut bytes) = (Vec::new(), Vec::new(), 0);
-        let mut outbox = self.outbox.borrow_mut();
-        while let Some(call) = outbox.front().filter(|_| batch.len() < BATCH_RESULTS) {
-            let length = match &*lock(&call.report) {
-                Some(Report::Complete(text)) => Some(text.len()),
-                _ => None,
-            };
-            if length.is_some_and(|length| !batch.is_empty() && bytes + length > BATCH_BYTES) {
-                break;
-            }
-            bytes += length.unwrap_or_default();
-            let Some(call) = outbox.pop_front() else { break };
-            if length.is_some() { &mut batch } else { &mut others }.push(call);
-        }
-        (batch, others)
-    }
-
-    async fn complete(&self, batch: &[Arc<Held>]) {
-        if batch.is_empty() {
-            return;
-        }
-        match self.ask::<Completed>("complete", self.completion(batch), REQUEST_TIMEOUT).await {
-            Ok(completed) => {
-                for (call, answer) in batch.iter().zip(completed.results) {
-                    match answer.status.as_str() {
-                        "refused" => self.refused(call, &format!("{}: {}", answer.code, answer.detail)),
-                        _ => self.let_go(call),
-                    }
-                }
-            }
-            // One of them spoils it for the others.
-            Err(_) if batch.len() > 1 => {
-                for call in batch {
-                    Box::pin(self.complete(std::slice::from_ref(call))).await;
-                }
-            }
-            Err(LinkError::Refused { status: 400 | 413, detail, .. }) => {
-                *lock(&batch[0].report) = Some(Report::Fail(failure("result_refused", &detail, false)));
-                self.send_other(&batch[0]).await;
-            }
-            Err(error) => self.refused(&batch[0], &error.to_string()),
-        }
-    }
-
-    fn completion(&self, batch: &[Arc<Held>]) -> String {
-        let results: Vec<String> = batch
-            .iter()
-            .filter_map(|call| match &*lock(&call.report) {
-                Some(Report::Complete(text)) => Some(format!("{{{},\"result\":{text}}}", lease(call))),
-                _ => None,
-            })
-            .collect();
-        format!("{{{},\"results\":[{}]}}", self.who(), results.join(","))
-    }
-
-    async fn send_other(&self, call: &Arc<Held>) {
-        let (route, members) = match lock(&call.report).clone() {
-            Some(Report::Fail(members)) => ("fail", format!(",{members}")),
-            _ => ("release", String::new()),
-        };
-        // The next attempt shall find it.
-        if route == "fail"
-            && lock(&call.news).checkpoint.is_some()
-            && let Err(error) = self.heartbeat(std::slice::from_ref(call), REQUEST_TIMEOUT).await
-        {
-            tracing::warn!("execution {}: the last checkpoint was not stored: {error}", call.job.execution_id);
-        }
-        let body = format!("{{{},{}{members}}}", self.who(), lease(call));
-        match self.ask::<IgnoredAny>(route, body, REQUEST_TIMEOUT).await {
-            Ok(_) => self.let_go(call),
-            Err(error) => self.refused(call, &error.to_string()),
-        }
-    }
-
-    fn refused(&self, call: &Held, why: &str) {
-        let Job { execution_id, attempt, .. } = &call.job;
-        tracing::warn!("execution {execution_id}: the server refuses what came of attempt {attempt}: {why}");
-        self.let_go(call);
-    }
-
-    async fn store_step(&self, call: &Held, name: &str, result: &RawValue) -> Result<Box<RawValue>, Failure> {
-        let body = format!("{{{},{},\"name\":{},\"result\":{result}}}", self.who(), lease(call), quoted(name));
-        match self.ask::<Step>("step", body, REQUEST_TIMEOUT).await {
-            Ok(step) => Ok(step.result),
-            Err(LinkError::Refused { status: 400, detail, .. }) => {
-                Err(Failure::new("invalid_step", format!("step {name:?}: {detail}")))
-            }
-            Err(_) => {
-                self.lose(call.token(), "lost");
-                Err(Cancelled.into())
-            }
-        }
-    }
-
-    fn who(&self) -> String {
-        format!("\"worker_id\":{}", quoted(&self.terms.worker_id))
     }
 
     // The end.
@@ -535,24 +329,8 @@ impl Conversation {
     }
 }
 
-/// The members of a `fail` beside worker and lease, as JSON without the braces.
-pub(crate) fn failure(code: &str, message: &str, retryable: bool) -> String {
-    let error = json!({"code": code, "message": message});
-    format!("\"error\":{error},\"retryable\":{retryable}")
-}
-
 fn lease(call: &Held) -> String {
     format!("\"lease_token\":{}", quoted(call.token()))
-}
-
-fn lease_of(call: &Held, news: &News) -> String {
-    let mut members = lease(call);
-    for (name, text) in [("progress", &news.progress), ("checkpoint", &news.checkpoint)] {
-        if let Some(text) = text {
-            members.push_str(&format!(",\"{name}\":{text}"));
-        }
-    }
-    format!("{{{members}}}")
 }
 
 async fn back_off(pause: &mut Duration) {
