@@ -81,7 +81,7 @@ fn unknown(key: &str, schema: &Schema, path: &str) -> Message {
     let known: Vec<&str> = properties(schema).map(|(name, _)| name.as_str()).collect();
     match nearest(key, &known) {
         Some(near) => Message::new(reason, format!("did you mean `{near}`?")),
-        None if known.len() <= 16 => Message::new(reason, format!("known here: {}", known.join(", "))),
+        None if known.len() <= 17 => Message::new(reason, format!("known here: {}", known.join(", "))),
         None => Message::new(reason, "see docs/configuration.md for the keys"),
     }
 }

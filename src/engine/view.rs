@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::model::event::{Event, EventRecord};
 use crate::model::execution::{Effect, ErrorInfo, Head, ResultSource, State};
@@ -14,7 +15,8 @@ use crate::store::{Payload, PayloadKind};
 mod tests;
 
 /// A time in milliseconds since the epoch, written as RFC 3339 in UTC with exactly three decimals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(value_type = String, format = DateTime, example = "2026-11-29T08:00:00.000Z")]
 pub struct Time(pub i64);
 
 impl std::fmt::Display for Time {
@@ -32,7 +34,8 @@ impl Serialize for Time {
 }
 
 /// An execution. Every member is always there; `null` says that it does not apply.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Execution)]
 pub struct ExecutionView<'a> {
     /// The id.
     pub id: String,
@@ -83,7 +86,8 @@ pub struct ExecutionView<'a> {
 }
 
 /// A lease as it is shown.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Lease)]
 pub struct LeaseView<'a> {
     /// Who holds it.
     pub worker: &'a str,
@@ -127,7 +131,8 @@ impl<'a> ExecutionView<'a> {
 }
 
 /// An event: its place, its type, its time, then its own members.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[schema(as = Event)]
 pub struct EventView {
     /// 1..n without gaps.
     pub seq: i64,
@@ -141,6 +146,7 @@ pub struct EventView {
     pub run_at: Option<Time>,
     /// The event's own members.
     #[serde(flatten)]
+    #[schema(value_type = std::collections::HashMap<String, Value>)]
     pub members: Map<String, Value>,
 }
 
@@ -164,7 +170,8 @@ impl EventView {
 }
 
 /// What became of an execution, with the exact text that its tool gave.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Ending)]
 pub struct ResultView<'a> {
     /// The id.
     pub id: String,
@@ -173,8 +180,10 @@ pub struct ResultView<'a> {
     /// The result's `isError`; absent without a result.
     pub is_error: Option<bool>,
     /// The tool's whole result, byte for byte.
+    #[schema(value_type = Option<Object>)]
     pub result: Option<&'a RawValue>,
     /// The upstream's whole JSON-RPC error, byte for byte.
+    #[schema(value_type = Option<Object>)]
     pub rpc_error: Option<&'a RawValue>,
     /// Why there is no result.
     pub error: Option<&'a ErrorInfo>,

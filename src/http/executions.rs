@@ -10,8 +10,10 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
 
 use super::auth::Access;
+use super::openapi::Refused;
 use super::refusal::{Refusal, json};
 use crate::engine::view::{EventView, ExecutionView, ResultView};
 use crate::model::execution::{Head, State as Stage};
@@ -41,14 +43,50 @@ pub fn routes(store: Arc<dyn Store>) -> Router {
         .with_state(store)
 }
 
-#[derive(Serialize)]
-struct Page<'a> {
+/// A page of executions.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ExecutionPage)]
+pub struct Page<'a> {
+    /// Newest first.
     executions: Vec<ExecutionView<'a>>,
     /// The `before` of the next page.
     next_before: Option<String>,
 }
 
-async fn list(State(store): Source, Extension(access): Caller, RawQuery(query): RawQuery) -> Answer {
+/// What a list takes. For the document; the query is read by hand, since what is unknown is an error.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[allow(dead_code, reason = "only described")]
+struct ListParams {
+    /// Only these states, separated by commas.
+    #[param(example = "failed,unknown")]
+    state: Option<String>,
+    /// Only this tool, by its own name at its server.
+    tool: Option<String>,
+    /// Only tools of this server.
+    upstream: Option<String>,
+    /// Only this namespace.
+    namespace: Option<String>,
+    /// Only this principal.
+    principal: Option<String>,
+    /// Only ids that start with this text.
+    id_prefix: Option<String>,
+    /// Only executions older than this one: `next_before` of the page before.
+    before: Option<String>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
+    limit: Option<u32>,
+}
+
+/// Lists executions, newest first.
+#[utoipa::path(
+    get,
+    path = "/api/v1/executions",
+    tag = "executions",
+    params(ListParams),
+    responses(Refused, (status = 200, description = "A page.", body = Page)),
+)]
+pub(super) async fn list(State(store): Source, Extension(access): Caller, RawQuery(query): RawQuery) -> Answer {
     access.require(Scope::Read)?;
     let query = filters(&access, query.as_deref().unwrap_or_default())?;
     let Some(query) = query else {
@@ -97,21 +135,48 @@ fn bounded(border: Option<&str>, wish: Option<String>) -> Option<Option<String>>
     }
 }
 
-async fn show(State(store): Source, Extension(access): Caller, Path(id): Path<String>, query: RawQuery) -> Answer {
+/// Shows one execution.
+#[utoipa::path(
+    get,
+    path = "/api/v1/executions/{id}",
+    tag = "executions",
+    params(("id" = String, Path, description = "The execution's id.")),
+    responses(Refused, (status = 200, description = "The execution.", body = ExecutionView)),
+)]
+pub(super) async fn show(
+    State(store): Source,
+    Extension(access): Caller,
+    Path(id): Path<String>,
+    query: RawQuery,
+) -> Answer {
     access.require(Scope::Read)?;
     no_parameters(query)?;
     let head = find(&store, &access, &id).await?;
     Ok(json(StatusCode::OK, &ExecutionView::of(&head)))
 }
 
-#[derive(Serialize)]
-struct EventPage {
+/// A page of the events of one execution.
+#[derive(Serialize, ToSchema)]
+pub struct EventPage {
+    /// In order.
     events: Vec<EventView>,
     /// The `after` of the next page.
     next_after: Option<i64>,
 }
 
-async fn events(
+/// Shows what happened to an execution, in order.
+#[utoipa::path(
+    get,
+    path = "/api/v1/executions/{id}/events",
+    tag = "executions",
+    params(
+        ("id" = String, Path, description = "The execution's id."),
+        ("after" = Option<i64>, Query, description = "Only events with a greater `seq`."),
+        ("limit" = Option<u32>, Query, description = "At most so many.", minimum = 1, maximum = 1000),
+    ),
+    responses(Refused, (status = 200, description = "A page.", body = EventPage)),
+)]
+pub(super) async fn events(
     State(store): Source,
     Extension(access): Caller,
     Path(id): Path<String>,
@@ -132,7 +197,20 @@ async fn events(
     Ok(json(StatusCode::OK, &EventPage { events: records.iter().map(EventView::of).collect(), next_after }))
 }
 
-async fn result(State(store): Source, Extension(access): Caller, Path(id): Path<String>, query: RawQuery) -> Answer {
+/// Shows what became of an execution, with the exact text of its tool.
+#[utoipa::path(
+    get,
+    path = "/api/v1/executions/{id}/result",
+    tag = "executions",
+    params(("id" = String, Path, description = "The execution's id.")),
+    responses(Refused, (status = 200, description = "What became of it.", body = ResultView)),
+)]
+pub(super) async fn result(
+    State(store): Source,
+    Extension(access): Caller,
+    Path(id): Path<String>,
+    query: RawQuery,
+) -> Answer {
     access.require_payloads()?;
     no_parameters(query)?;
     let head = find(&store, &access, &id).await?;

@@ -13,6 +13,7 @@ use axum::response::Response;
 use axum::routing::get;
 use serde::Serialize;
 use tokio::time::{Instant, timeout};
+use utoipa::ToSchema;
 
 use super::refusal::json;
 use crate::store::Store;
@@ -26,7 +27,7 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 const CHECK_AGE: Duration = Duration::from_millis(200);
 
 /// How far an upstream is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Startup {
     /// It has not answered yet and its start-up deadline has not passed.
@@ -71,22 +72,31 @@ impl Readiness {
     }
 }
 
-struct Probe {
+pub(super) struct Probe {
     readiness: Arc<Readiness>,
     store: Arc<dyn Store>,
     checked: tokio::sync::Mutex<Option<(Instant, Result<(), &'static str>)>>,
 }
 
-#[derive(Serialize)]
-struct Report {
+/// Whether calls can be served.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Readiness)]
+pub(super) struct Report {
+    /// True when they can.
     ready: bool,
+    /// Why not.
     reasons: Vec<Reason>,
+    /// How far each upstream is.
     upstreams: BTreeMap<String, Startup>,
 }
 
-#[derive(Serialize)]
-struct Reason {
+/// Why calls can not be served.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ReadinessReason)]
+pub(super) struct Reason {
+    /// The stable name.
     code: &'static str,
+    /// Whose.
     #[serde(skip_serializing_if = "Option::is_none")]
     upstream: Option<String>,
 }
@@ -97,11 +107,30 @@ pub fn routes(readiness: Arc<Readiness>, store: Arc<dyn Store>) -> Router {
     Router::new().route("/healthz", get(alive)).route("/readyz", get(ready)).with_state(probe)
 }
 
-async fn alive() -> Response {
+/// Says that the process answers.
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    tag = "health",
+    security(()),
+    responses((status = 200, description = "It does.", body = Object, example = json!({"status": "alive"}))),
+)]
+pub(super) async fn alive() -> Response {
     json(StatusCode::OK, &BTreeMap::from([("status", "alive")]))
 }
 
-async fn ready(State(probe): State<Arc<Probe>>) -> Response {
+/// Says whether calls can be served.
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    tag = "health",
+    security(()),
+    responses(
+        (status = 200, description = "They can.", body = Report),
+        (status = 503, description = "They can not, and why.", body = Report),
+    ),
+)]
+pub(super) async fn ready(State(probe): State<Arc<Probe>>) -> Response {
     let mut reasons = Vec::new();
     if probe.readiness.is_draining() {
         reasons.push(Reason { code: "draining", upstream: None });

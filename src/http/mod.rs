@@ -9,6 +9,7 @@ pub mod health;
 pub mod listener;
 pub mod local_token;
 pub mod network;
+pub mod openapi;
 pub mod proxy;
 pub mod refusal;
 pub mod router;

@@ -8,6 +8,7 @@ use axum::response::IntoResponse;
 
 use super::executions;
 use super::health::{self, Readiness};
+use super::openapi;
 use super::refusal::Refusal;
 use super::worker;
 use crate::engine::Engine;
@@ -18,6 +19,7 @@ pub fn router(mcp: Router, engine: &Arc<Engine>, readiness: Arc<Readiness>, limi
     mcp.merge(health::routes(readiness, store.clone()))
         .merge(executions::routes(store))
         .merge(worker::routes(engine.clone(), limits))
+        .merge(openapi::routes())
         .fallback(async || {
             Refusal::not_found(
                 "there is nothing at this path",

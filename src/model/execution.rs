@@ -2,6 +2,7 @@
 //! apart from the lease's expiry, the version and the delivery marks. Decides nothing: see `decide.rs`.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::event::{Event, ExpiryCause};
 use super::id::{ExecutionId, ProcessId};
@@ -73,7 +74,7 @@ impl State {
 }
 
 /// Whether a cancelled call may have had its effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// It was never dispatched.
@@ -83,7 +84,7 @@ pub enum Effect {
 }
 
 /// Where a result came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultSource {
     /// The attempt that held the lease.
@@ -108,7 +109,7 @@ pub struct Lease {
 }
 
 /// Why there is no result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorInfo {
     /// A stable name, such as `lease_expired`, `child_died`, `rpc_error`.
     pub code: String,

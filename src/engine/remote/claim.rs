@@ -29,9 +29,15 @@ pub struct Ask {
 pub struct Handed {
     engine: Arc<Engine>,
     jobs: Vec<Leased>,
+    draining: bool,
 }
 
 impl Handed {
+    /// The worker is asked to finish what it has and to end.
+    pub fn draining(&self) -> bool {
+        self.draining
+    }
+
     /// The calls.
     pub fn jobs(&self) -> &[Leased] {
         &self.jobs
@@ -89,7 +95,13 @@ impl Engine {
         self.slots.park(&lanes, &parked);
         let stay = Stay { engine: self.clone(), lanes, parked: parked.clone() };
         let sign_of_life = Duration::from_millis((self.settings.lease_ttl_ms / 3).max(1) as u64);
-        while !worker.row.draining {
+        loop {
+            let changed = self.remote.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.is_drained(worker) {
+                break;
+            }
             let told = parked.told();
             self.pull(&stay).await?;
             if parked.was_given() {
@@ -98,6 +110,7 @@ impl Engine {
             parked.set_admits(true);
             tokio::select! {
                 () = told => {}
+                () = changed => {}
                 () = tokio::time::sleep_until(end) => break,
                 // Whoever waits here is there.
                 () = tokio::time::sleep(sign_of_life) => self.saw_worker(worker.row.id),
@@ -120,7 +133,7 @@ impl Engine {
         if jobs.is_empty() && self.draining.is_cancelled() {
             return Err(Refused::Draining);
         }
-        Ok(Handed { engine: self.clone(), jobs })
+        Ok(Handed { engine: self.clone(), jobs, draining: self.is_drained(worker) })
     }
 
     /// Leases what waits in the store, as far as there is room.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::sync::Notify;
 
 use crate::engine::slots::UpstreamLimits;
 use crate::engine::{Engine, entropy};
@@ -147,6 +148,8 @@ pub struct Registry {
     seen: Mutex<HashMap<ProcessId, i64>>,
     offered: Mutex<Vec<(String, u64)>>,
     offers: OnceLock<Arc<dyn ToolOffers>>,
+    /// Told when the picture changed.
+    pub(super) changed: Notify,
 }
 
 #[derive(Default)]
@@ -295,6 +298,11 @@ impl Engine {
         now_ms + self.settings.lease_ttl_ms + self.seen_gap_ms()
     }
 
+    /// True when the worker was asked to finish what it has and to end, or ended.
+    pub fn is_drained(&self, worker: &RemoteWorker) -> bool {
+        self.remote.find(worker.row.id).is_none_or(|now| now.row.draining || now.row.gone_at_ms.is_some())
+    }
+
     /// How busy a tool of remote workers is.
     pub async fn remote_counts(&self, namespace: &str, tool: &str) -> Result<Counts, Refused> {
         let upstream = Some(lane(namespace, tool));
@@ -327,6 +335,7 @@ impl Engine {
             let workers = remote.map(|row| (row.id, Arc::new(read(row)))).collect();
             let picture = Picture { change: Some(seen.change), workers };
             *self.remote.picture.write().unwrap_or_else(PoisonError::into_inner) = picture;
+            self.remote.changed.notify_waiters();
         }
         self.offer_remote_tools();
         Ok(())

@@ -2,10 +2,10 @@
 //! and says what became of it. Decides nothing about executions.
 
 mod body;
-mod claim;
+pub(super) mod claim;
 mod refused;
-mod register;
-mod report;
+pub(super) mod register;
+pub(super) mod report;
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub struct Limits {
 }
 
 /// What the routes work with.
-struct Desk {
+pub(super) struct Desk {
     engine: Arc<Engine>,
     limits: Limits,
 }

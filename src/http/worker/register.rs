@@ -9,11 +9,13 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::Desk;
 use super::body::{self, invalid};
 use crate::engine::remote::{Registered, Registration};
 use crate::http::auth::Access;
+use crate::http::openapi::{Problem, Refused};
 use crate::http::refusal::{Refusal, json};
 use crate::model::id::ProcessId;
 use crate::model::json;
@@ -25,28 +27,54 @@ const NAME_CHARS_MAX: usize = 255;
 /// Characters of a tool's name.
 const TOOL_NAME_MAX: usize = 64;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Register<'a> {
+pub(in crate::http) struct Register<'a> {
+    /// The id that the worker made for itself.
+    #[schema(value_type = String)]
     worker_id: ProcessId,
+    /// Its name, for people.
     name: String,
+    /// Calls it runs at once.
+    #[schema(minimum = 1, maximum = 65536)]
     slots: u32,
+    /// What it is made with.
     #[serde(default)]
     sdk: Option<String>,
+    /// MCP tool objects, each with `delivery`, `timeout_ms` and `max_attempts` besides.
     #[serde(borrow)]
+    #[schema(value_type = Vec<Object>)]
     tools: Vec<&'a RawValue>,
 }
 
-#[derive(Serialize)]
-struct Greeting {
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct Greeting {
+    /// The id that the worker made for itself.
+    #[schema(value_type = String)]
     worker_id: ProcessId,
+    /// A lease lasts so long without a heartbeat.
     lease_ttl_ms: i64,
+    /// Send one so often.
     heartbeat_ms: i64,
+    /// How long a claim waits at most.
     claim_wait_max_ms: i64,
+    /// Calls that one claim is answered with at most.
     claim_max: usize,
 }
 
-pub(super) async fn register(
+/// Registers a worker and its tools, again or for the first time.
+#[utoipa::path(
+    post,
+    path = "/worker/v1/register",
+    tag = "worker",
+    request_body = Register<'_>,
+    responses(
+        Refused,
+        (status = 200, description = "The worker is registered.", body = Greeting),
+        (status = 409, description = "`tool_name_taken`: another server or command offers a tool of this name.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(in crate::http) async fn register(
     State(desk): State<Arc<Desk>>,
     Extension(access): Extension<Access>,
     body: Body,
@@ -155,18 +183,31 @@ fn tool_name(value: &RawValue) -> Result<String, Refusal> {
     name.map(|name| name.into_owned()).ok_or_else(|| invalid(words))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Deregister {
+pub(in crate::http) struct Deregister {
+    /// The id that the worker made for itself.
+    #[schema(value_type = String)]
     worker_id: ProcessId,
 }
 
-#[derive(Serialize)]
-struct Status {
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct Deregistered {
     status: &'static str,
 }
 
-pub(super) async fn deregister(
+/// Ends a worker; what it still holds is settled as lost.
+#[utoipa::path(
+    post,
+    path = "/worker/v1/deregister",
+    tag = "worker",
+    request_body = Deregister,
+    responses(
+        Refused,
+        (status = 200, description = "The worker is gone.", body = Deregistered),
+    ),
+)]
+pub(in crate::http) async fn deregister(
     State(desk): State<Arc<Desk>>,
     Extension(access): Extension<Access>,
     body: Body,
@@ -176,23 +217,38 @@ pub(super) async fn deregister(
     let wanted: Deregister = body::read(&bytes, desk.limits.depth)?;
     let worker = desk.engine.remote_worker_or_late(wanted.worker_id, &access.principal).await?;
     desk.engine.deregister_worker(&worker).await?;
-    Ok(json(StatusCode::OK, &Status { status: "deregistered" }))
+    Ok(json(StatusCode::OK, &Deregistered { status: "deregistered" }))
 }
 
-#[derive(Serialize)]
-struct Stats {
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct WorkerStats {
     tools: Vec<ToolStats>,
 }
 
-#[derive(Serialize)]
-struct ToolStats {
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct ToolStats {
+    /// The tool.
     name: String,
+    /// Calls that wait, for a worker or for their time.
     queued: usize,
+    /// Calls that a worker has.
     leased: usize,
+    /// Living workers that registered it.
     workers: usize,
 }
 
-pub(super) async fn stats(
+/// Tells how busy the tools of a worker are.
+#[utoipa::path(
+    get,
+    path = "/worker/v1/stats",
+    tag = "worker",
+    params(("worker_id" = String, Query, description = "The worker.")),
+    responses(
+        Refused,
+        (status = 200, description = "Its tools.", body = WorkerStats),
+    ),
+)]
+pub(in crate::http) async fn stats(
     State(desk): State<Arc<Desk>>,
     Extension(access): Extension<Access>,
     RawQuery(query): RawQuery,
@@ -213,5 +269,5 @@ pub(super) async fn stats(
         let (queued, leased, workers) = (counts.queued, counts.leased, counts.workers);
         tools.push(ToolStats { name: tool.name.clone(), queued, leased, workers });
     }
-    Ok(json(StatusCode::OK, &Stats { tools }))
+    Ok(json(StatusCode::OK, &WorkerStats { tools }))
 }

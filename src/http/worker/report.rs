@@ -9,12 +9,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::Desk;
 use super::body::{self, invalid, payload};
 use crate::engine::remote::{Beat, LeaseStatus, RemoteWorker};
 use crate::engine::waiters::Progress;
 use crate::http::auth::Access;
+use crate::http::openapi::{Problem, Refused};
 use crate::http::refusal::{Refusal, json};
 use crate::model::decide::{Failure, FailureKind};
 use crate::model::execution::ErrorInfo;
@@ -30,27 +32,30 @@ const CODE_CHARS_MAX: usize = 64;
 const MESSAGE_CHARS_MAX: usize = 1_000;
 const STEP_CHARS_MAX: usize = 255;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Heartbeat<'a> {
+pub(in crate::http) struct Heartbeat<'a> {
+    /// The id that the worker made for itself.
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     #[serde(default, borrow)]
-    leases: Vec<Lease<'a>>,
+    leases: Vec<HeldLease<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Lease<'a> {
+pub(in crate::http) struct HeldLease<'a> {
     lease_token: String,
     #[serde(default)]
     progress: Option<Reported>,
     #[serde(default, borrow)]
+    #[schema(value_type = Option<Object>)]
     checkpoint: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Reported {
+pub(in crate::http) struct Reported {
     progress: f64,
     #[serde(default)]
     total: Option<f64>,
@@ -58,19 +63,30 @@ struct Reported {
     message: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Beaten {
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct Beaten {
     leases: Vec<LeaseAnswer>,
     draining: bool,
 }
 
-#[derive(Serialize)]
-struct LeaseAnswer {
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct LeaseAnswer {
     lease_token: String,
     status: &'static str,
 }
 
-pub(super) async fn heartbeat(State(desk): Desks, Extension(access): Caller, body: Body) -> Answer {
+/// Extends leases; tells what to do about each.
+#[utoipa::path(
+    post,
+    path = "/worker/v1/heartbeat",
+    tag = "worker",
+    request_body = Heartbeat<'_>,
+    responses(
+        Refused,
+        (status = 200, description = "One answer for each lease, in order.", body = Beaten),
+    ),
+)]
+pub(in crate::http) async fn heartbeat(State(desk): Desks, Extension(access): Caller, body: Body) -> Answer {
     let bytes = body::bytes(body).await?;
     let wanted: Heartbeat<'_> = body::read(&bytes, desk.limits.depth)?;
     let worker = desk.worker(&access, wanted.worker_id).await?;
@@ -97,31 +113,35 @@ pub(super) async fn heartbeat(State(desk): Desks, Extension(access): Caller, bod
         };
         LeaseAnswer { lease_token, status }
     });
-    Ok(json(StatusCode::OK, &Beaten { leases: leases.collect(), draining: worker.row.draining }))
+    Ok(json(StatusCode::OK, &Beaten { leases: leases.collect(), draining: desk.engine.is_drained(&worker) }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Complete<'a> {
+pub(in crate::http) struct Complete<'a> {
+    /// The id that the worker made for itself.
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     #[serde(default)]
     lease_token: Option<String>,
     #[serde(default, borrow)]
+    #[schema(value_type = Option<Object>)]
     result: Option<&'a RawValue>,
     #[serde(default, borrow)]
     results: Option<Vec<Completed<'a>>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Completed<'a> {
+pub(in crate::http) struct Completed<'a> {
     lease_token: String,
     #[serde(borrow)]
+    #[schema(value_type = Object)]
     result: &'a RawValue,
 }
 
-#[derive(Serialize)]
-struct Recorded {
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct Recorded {
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     code: Option<&'static str>,
@@ -129,12 +149,24 @@ struct Recorded {
     detail: Option<String>,
 }
 
-#[derive(Serialize)]
-struct AllRecorded {
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct AllRecorded {
     results: Vec<Recorded>,
 }
 
-pub(super) async fn complete(State(desk): Desks, Extension(access): Caller, body: Body) -> Answer {
+/// Brings results: one, or many at once.
+#[utoipa::path(
+    post,
+    path = "/worker/v1/complete",
+    tag = "worker",
+    request_body = Complete<'_>,
+    responses(
+        Refused,
+        (status = 200, description = "Recorded; for many at once an object with one answer for each, in order.", body = Recorded),
+        (status = 409, description = "`lease_stale` or `execution_ended`; nothing changed.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(in crate::http) async fn complete(State(desk): Desks, Extension(access): Caller, body: Body) -> Answer {
     access.require(Scope::Work)?;
     let bytes = body::bytes(body).await?;
     let wanted: Complete<'_> = body::read(&bytes, desk.limits.depth)?;
@@ -173,9 +205,11 @@ impl Desk {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Fail {
+pub(in crate::http) struct Fail {
+    /// The id that the worker made for itself.
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     lease_token: String,
     error: Reason,
@@ -186,21 +220,33 @@ struct Fail {
     not_started: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Reason {
+pub(in crate::http) struct Reason {
     #[serde(default)]
     code: Option<String>,
     message: String,
 }
 
-#[derive(Serialize)]
-struct Moved {
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct Moved {
     status: &'static str,
     state: &'static str,
 }
 
-pub(super) async fn fail(State(desk): Desks, Extension(access): Caller, body: Body) -> Answer {
+/// Reports that an attempt brought no result.
+#[utoipa::path(
+    post,
+    path = "/worker/v1/fail",
+    tag = "worker",
+    request_body = Fail,
+    responses(
+        Refused,
+        (status = 200, description = "Where the execution stands now.", body = Moved),
+        (status = 409, description = "`lease_stale`, `lease_lost` or `execution_ended`; nothing changed.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(in crate::http) async fn fail(State(desk): Desks, Extension(access): Caller, body: Body) -> Answer {
     let bytes = body::bytes(body).await?;
     let wanted: Fail = body::read(&bytes, desk.limits.depth)?;
     let worker = desk.worker(&access, wanted.worker_id).await?;
@@ -229,14 +275,28 @@ pub(super) async fn fail(State(desk): Desks, Extension(access): Caller, body: Bo
     Ok(json(StatusCode::OK, &Moved { status: "accepted", state: state.as_str() }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Release {
+pub(in crate::http) struct Release {
+    /// The id that the worker made for itself.
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     lease_token: String,
 }
 
-pub(super) async fn release(State(desk): Desks, Extension(access): Caller, body: Body) -> Answer {
+/// Gives back a call that was not begun.
+#[utoipa::path(
+    post,
+    path = "/worker/v1/release",
+    tag = "worker",
+    request_body = Release,
+    responses(
+        Refused,
+        (status = 200, description = "Where the execution stands now.", body = Moved),
+        (status = 409, description = "`lease_stale`, `lease_lost` or `execution_ended`; nothing changed.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(in crate::http) async fn release(State(desk): Desks, Extension(access): Caller, body: Body) -> Answer {
     let bytes = body::bytes(body).await?;
     let wanted: Release = body::read(&bytes, desk.limits.depth)?;
     let worker = desk.worker(&access, wanted.worker_id).await?;
@@ -245,25 +305,41 @@ pub(super) async fn release(State(desk): Desks, Extension(access): Caller, body:
     Ok(json(StatusCode::OK, &Moved { status: "accepted", state: state.as_str() }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Step<'a> {
+pub(in crate::http) struct Step<'a> {
+    /// The id that the worker made for itself.
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     lease_token: String,
     name: String,
     #[serde(default, borrow, deserialize_with = "body::there")]
+    #[schema(value_type = Option<Object>)]
     result: Option<&'a RawValue>,
 }
 
-#[derive(Serialize)]
-struct Stepped<'a> {
+#[derive(Serialize, ToSchema)]
+pub(in crate::http) struct Stepped<'a> {
     name: &'a str,
+    #[schema(value_type = Option<Object>)]
     result: Option<&'a RawValue>,
     found: bool,
     stored: bool,
 }
 
-pub(super) async fn step(State(desk): Desks, Extension(access): Caller, body: Body) -> Answer {
+/// Stores the result of a named step once, or asks for it.
+#[utoipa::path(
+    post,
+    path = "/worker/v1/step",
+    tag = "worker",
+    request_body = Step<'_>,
+    responses(
+        Refused,
+        (status = 200, description = "What is stored.", body = Stepped<'_>),
+        (status = 409, description = "`lease_stale`, `lease_lost` or `execution_ended`; nothing changed.", body = Problem, content_type = "application/problem+json"),
+    ),
+)]
+pub(in crate::http) async fn step(State(desk): Desks, Extension(access): Caller, body: Body) -> Answer {
     let bytes = body::bytes(body).await?;
     let wanted: Step<'_> = body::read(&bytes, desk.limits.depth)?;
     let worker = desk.worker(&access, wanted.worker_id).await?;

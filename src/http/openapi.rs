@@ -1,0 +1,145 @@
+//! `/api/v1/openapi.json`: what this listener serves besides MCP, generated from the routes' own annotations. A test
+//! holds it against the routes. Describes; serves nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::response::Response;
+use axum::routing::get;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
+use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
+
+use super::refusal::{Refusal, json};
+use super::{executions, health, worker};
+
+#[cfg(test)]
+mod tests;
+
+/// Every route with a `#[utoipa::path]` is named here.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "DurableMCP",
+        description = "What operators and workers ask a DurableMCP server. MCP clients use the MCP endpoint instead."
+    ),
+    paths(
+        executions::list,
+        executions::show,
+        executions::events,
+        executions::result,
+        health::alive,
+        health::ready,
+        worker::register::register,
+        worker::register::deregister,
+        worker::register::stats,
+        worker::claim::claim,
+        worker::report::heartbeat,
+        worker::report::complete,
+        worker::report::fail,
+        worker::report::release,
+        worker::report::step,
+        openapi,
+    ),
+    components(schemas(Problem)),
+    tags(
+        (name = "executions", description = "Looking at executions. A foreign one is as if it were missing."),
+        (name = "worker", description = "The worker protocol; needs the scope `work`. Everything may be repeated."),
+        (name = "health", description = "For supervisors; needs no credential."),
+        (name = "description", description = "This document."),
+    ),
+    modifiers(&Bearer),
+)]
+struct Document;
+
+/// The document.
+pub fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+/// The route of the document.
+pub fn routes() -> Router {
+    Router::new().route("/api/v1/openapi.json", get(openapi))
+}
+
+/// The document's text, made once.
+static TEXT: LazyLock<Option<Box<RawValue>>> = LazyLock::new(|| {
+    let text = document().to_json().ok()?;
+    RawValue::from_string(text).ok()
+});
+
+/// This document.
+#[utoipa::path(
+    get,
+    path = "/api/v1/openapi.json",
+    tag = "description",
+    responses(Refused, (status = 200, description = "This document.", body = Object)),
+)]
+async fn openapi() -> Result<Response, Refusal> {
+    let text = TEXT.as_ref().ok_or_else(|| Refusal::internal("openapi"))?;
+    Ok(json(axum::http::StatusCode::OK, text))
+}
+
+/// Why a request was not served (RFC 9457). Programs go by `code`.
+#[derive(Serialize, ToSchema)]
+#[serde(rename = "Problem")]
+pub struct Problem {
+    /// `about:blank`: `code` says which problem it is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The status in words.
+    pub title: String,
+    /// The status.
+    pub status: u16,
+    /// The stable name.
+    #[schema(example = "not_found")]
+    pub code: String,
+    /// One sentence: what is wrong.
+    pub detail: String,
+    /// One sentence: what to do about it.
+    pub next: String,
+}
+
+/// What every route may answer instead: the statuses of refusals, each with a [`Problem`].
+pub struct Refused;
+
+impl Refused {
+    const STATUSES: [(&'static str, &'static str); 5] = [
+        ("400", "A parameter or the body is wrong."),
+        ("401", "A credential is missing or not known."),
+        ("403", "The credential lacks the scope."),
+        ("404", "There is no such thing, or the caller may not see it."),
+        ("503", "The store can not answer now."),
+    ];
+}
+
+impl IntoResponses for Refused {
+    fn responses() -> BTreeMap<String, RefOr<utoipa::openapi::response::Response>> {
+        let response = |text: &str| {
+            let schema = utoipa::openapi::Ref::from_schema_name("Problem");
+            let content = ContentBuilder::new().schema(Some(schema)).build();
+            ResponseBuilder::new().description(text).content("application/problem+json", content).build()
+        };
+        Self::STATUSES.iter().map(|(status, text)| ((*status).to_owned(), RefOr::T(response(text)))).collect()
+    }
+}
+
+/// Says which credential the routes take.
+struct Bearer;
+
+impl Modify for Bearer {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let text = "An API key, or the local token of a server without authentication.";
+        let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some(text)).build();
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(scheme));
+        document.security = Some(vec![
+            utoipa::openapi::security::SecurityRequirement::new::<_, [&str; 0], &str>("bearer", []),
+            // Without authentication reads need none.
+            utoipa::openapi::security::SecurityRequirement::default(),
+        ]);
+    }
+}
