@@ -25,6 +25,8 @@ mod hostile;
 mod identity;
 mod kit_direct;
 mod lists;
+mod sdk;
+mod sdk_scene;
 mod secrets;
 mod startup;
 mod support;

@@ -85,6 +85,7 @@ async def hold(ctx: Context, gate: str) -> dict:
     except asyncio.CancelledError:
         note("hold cancelled" if ctx.cancelled else "hold was never cancelled")
         raise
+    note("hold ended")
     return {"by": NAME, "attempt": ctx.attempt}
 
 

@@ -131,6 +131,7 @@ async fn hold(args: Hold, ctx: Context) -> Result<Value, Failure> {
             () = sleep(Duration::from_millis(10)) => {}
         }
     }
+    note("hold ended")?;
     Ok(json!({"by": name(), "attempt": ctx.attempt()}))
 }
 

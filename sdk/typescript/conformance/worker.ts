@@ -110,6 +110,7 @@ worker.tool(
       note(ctx.cancelled ? "hold cancelled" : "hold was never cancelled");
       throw error;
     }
+    note("hold ended");
     return { by: name, attempt: ctx.attempt };
   },
 );

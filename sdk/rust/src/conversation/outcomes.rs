@@ -139,7 +139,12 @@ impl Conversation {
         self.let_go(call);
     }
 
-    async fn store_step(&self, call: &Held, name: &str, result: &RawValue) -> Result<Box<RawValue>, Failure> {
+    pub(super) async fn store_step(
+        &self,
+        call: &Held,
+        name: &str,
+        result: &RawValue,
+    ) -> Result<Box<RawValue>, Failure> {
         let body = format!("{{{},{},\"name\":{},\"result\":{result}}}", self.who(), lease(call), quoted(name));
         match self.ask::<Step>("step", body, REQUEST_TIMEOUT).await {
             Ok(step) => Ok(step.result),
