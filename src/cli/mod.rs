@@ -14,6 +14,7 @@ pub mod output;
 pub mod source;
 pub mod stores;
 pub mod token;
+pub mod workers;
 pub mod wrap;
 
 #[cfg(test)]
@@ -80,6 +81,7 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             }
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
+            Command::Workers(args) => workers::run(args, out).await,
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
         }

@@ -5,6 +5,7 @@ mod config;
 mod executions;
 mod serve;
 mod token;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ pub use config::{ConfigArgs, ConfigCommand};
 pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
+pub use workers::{WorkersArgs, WorkersCommand, WorkersDrainArgs};
 
 use super::failure::{Exit, Failure};
 use crate::config::units::Millis;
@@ -54,6 +56,9 @@ pub enum Command {
     /// Look at executions: of a running server with --url, else in the stores of this user.
     #[command(after_help = "Example:\n  durable-mcp executions list --state unknown")]
     Executions(ExecutionsArgs),
+    /// Who runs tools: list workers, or ask a remote one to finish and to end.
+    #[command(after_help = "Example:\n  durable-mcp workers list")]
+    Workers(WorkersArgs),
     /// API keys for auth mode `token`.
     #[command(after_help = "Example:\n  durable-mcp token create --principal ci --scope call --scope read")]
     Token(TokenArgs),
