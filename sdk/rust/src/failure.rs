@@ -3,6 +3,9 @@
 use std::error::Error;
 use std::time::Duration;
 
+#[cfg(test)]
+mod tests;
+
 /// The tool says no: the caller gets this text as a result with `isError`. It is not retried.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]

@@ -15,6 +15,9 @@ use crate::context::Context;
 use crate::failure::{Failure, ToolError};
 use crate::results::tool_result;
 
+#[cfg(test)]
+mod tests;
+
 /// What may happen to a call whose attempt was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
