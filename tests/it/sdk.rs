@@ -155,6 +155,9 @@ async fn a_foreign_or_stale_worker_changes_nothing() {
     // The lease runs out unless somebody beats for it; the other worker gets the call.
     let second = stage.claim("b").await;
     assert_eq!((&second["attempt"], &second["fencing_token"]), (&json!(2), &json!(2)));
+    // Nothing was heard of the first one for so long that it counts as dead. It comes back as SDKs do.
+    let again = json!({"name": "a", "slots": 4, "tools": [tool()]});
+    assert_eq!(stage.post("register", "a", again).await.0, 200);
     assert_eq!(refused(stage.post("complete", "a", completes).await), (409, "lease_stale".to_owned()));
     assert_eq!(refused(stage.post("release", "a", leased).await), (409, "lease_stale".to_owned()));
     let steps = json!({"lease_token": first["lease_token"], "name": "one", "result": 1});

@@ -169,9 +169,8 @@ impl Stage {
             eprintln!("{act:?}");
             stage.act(language, act).await;
         }
-        let server = stage.server.as_mut().expect("the scene ends with the server");
+        let server = stage.server.as_ref().expect("the scene ends with the server");
         server.check_store().await;
-        server.sigterm().await;
     }
 
     async fn act(&mut self, language: Language, act: Act) {
