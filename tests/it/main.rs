@@ -35,6 +35,8 @@ mod install;
 mod kit_direct;
 mod lists;
 mod operate;
+mod sdk;
+mod sdk_scene;
 mod secrets;
 mod startup;
 mod support;
