@@ -23,6 +23,7 @@ pub mod stage;
 pub mod stores;
 pub mod token;
 pub mod tools;
+pub mod workers;
 pub mod wrap;
 
 #[cfg(test)]
@@ -90,6 +91,7 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Connect(args) => connect::run(args).await,
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
+            Command::Workers(args) => workers::run(args, out).await,
             Command::Install(args) => install::install(args, out),
             Command::Uninstall(args) => install::uninstall(args, out),
             Command::Tools(args) => tools::run(args, out).await,

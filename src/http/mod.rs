@@ -17,3 +17,4 @@ pub mod router;
 pub mod token;
 pub mod tools;
 pub mod worker;
+pub mod workers;

@@ -14,7 +14,7 @@ use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
 use super::refusal::{PROBLEM_JSON, Refusal, json};
-use super::{events, executions, health, tools, worker};
+use super::{events, executions, health, tools, worker, workers};
 
 #[cfg(test)]
 mod tests;
@@ -43,6 +43,8 @@ mod tests;
         tools::show,
         health::alive,
         health::ready,
+        workers::list,
+        workers::drain_one,
         worker::register::register,
         worker::register::deregister,
         worker::register::stats,
@@ -60,6 +62,7 @@ mod tests;
         (name = "orders", description = "Cancel, retry, resolve. Each is an event with its principal and reason."),
         (name = "events", description = "What happens, as it happens."),
         (name = "tools", description = "What is offered, its policy, and who said so."),
+        (name = "workers", description = "Who runs tools."),
         (name = "worker", description = "The worker protocol; needs the scope `work`. Everything may be repeated."),
         (name = "health", description = "For supervisors; needs no credential."),
         (name = "description", description = "This document."),

@@ -10,7 +10,7 @@ use super::health::{self, Readiness};
 use super::openapi;
 use super::refusal::Refusal;
 use super::tools::Tools;
-use super::{events, executions, tools, worker};
+use super::{events, executions, tools, worker, workers};
 use crate::engine::Engine;
 use crate::engine::view::SourceOf;
 
@@ -34,6 +34,7 @@ pub fn router(mcp: Router, parts: Parts<'_>) -> Router {
         .merge(executions::routes(engine.clone()))
         .merge(events::routes(engine.clone()))
         .merge(worker::routes(engine.clone(), limits))
+        .merge(workers::routes(engine.clone()))
         .merge(openapi::routes())
         .fallback(async || {
             Refusal::not_found(

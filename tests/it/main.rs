@@ -33,3 +33,4 @@ mod startup;
 mod support;
 mod through;
 mod tidy;
+mod worker_protocol;

@@ -13,6 +13,7 @@ mod install;
 mod serve;
 mod token;
 mod tools;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -35,6 +36,7 @@ pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
 pub use tools::{ToolListArgs, ToolShowArgs, ToolsArgs, ToolsCommand};
+pub use workers::{WorkersArgs, WorkersCommand, WorkersDrainArgs};
 
 use super::failure::{Exit, Failure};
 use crate::config::units::Millis;
@@ -77,6 +79,9 @@ pub enum Command {
     /// Look at executions: of a running server with --url, else in the stores of this user.
     #[command(after_help = "Example:\n  durable-mcp executions list --state unknown")]
     Executions(ExecutionsArgs),
+    /// Who runs tools: list workers, or ask a remote one to finish and to end.
+    #[command(after_help = "Example:\n  durable-mcp workers list")]
+    Workers(WorkersArgs),
     /// Put a client's servers behind durable-mcp: each entry is rewritten to `wrap`, the rest of the file stays.
     #[command(after_help = "Example:\n  durable-mcp install cursor --all --dry-run")]
     Install(InstallArgs),
