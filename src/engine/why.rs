@@ -92,21 +92,22 @@ impl Story<'_> {
     fn ran(&self) -> String {
         let mut starts: Vec<String> = Vec::new();
         let mut before_ms = self.head.created_at_ms;
-        let mut tries = Vec::new();
+        let (mut newest_try, mut is_new) = (0, false);
         for record in self.log {
             match &record.event {
                 Event::Leased { worker, attempt, .. } => {
                     // A lease that goes on with an attempt after an input round is no other try.
-                    if tries.last() != Some(attempt) {
+                    is_new = newest_try != *attempt;
+                    if is_new {
                         let when = if starts.is_empty() { "after the call" } else { "after that" };
                         starts.push(format!("by worker {worker} {} {when}", span(record.at_ms - before_ms)));
-                        tries.push(*attempt);
+                        newest_try = *attempt;
                         before_ms = record.at_ms;
                     }
                 }
-                Event::Released { .. } => {
+                Event::Released { .. } if is_new => {
                     starts.pop();
-                    tries.pop();
+                    newest_try = newest_try.saturating_sub(1);
                 }
                 _ => {}
             }

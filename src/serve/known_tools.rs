@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
+
 use super::failure::Failure;
 use super::upstreams::{command_lane, definition, exposed_name, names, tool_rules};
 use crate::config::Loaded;
@@ -12,19 +14,19 @@ use crate::engine::remote;
 use crate::engine::view::{SettingSource, SourceOf};
 use crate::store::UpstreamRow;
 use crate::worker::publish;
-use crate::worker::rules::offered;
+use crate::worker::rules::{name_of, offered};
 
 /// The tools of the configuration: own ones as they are written, those of servers as they were last known.
 pub fn known_tools(loaded: &Arc<Loaded>, rows: &[UpstreamRow]) -> Result<Arc<Listing>, Failure> {
     let catalog = Catalog::new(&names(loaded, false));
     let exposed = exposed_name(loaded, false);
     let rules = tool_rules(loaded, &exposed);
-    let offer = |upstream: &str, definitions: Vec<Box<serde_json::value::RawValue>>| {
-        let tool = |raw: &Box<serde_json::value::RawValue>| {
-            let name = crate::worker::rules::name_of(raw)?;
-            offered(raw, upstream, exposed(upstream, &name), &rules(upstream, &name)).map(Arc::new)
+    let offer = |upstream: &str, definitions: Vec<Box<RawValue>>| {
+        let tool = |raw: Box<RawValue>| {
+            let name = name_of(&raw)?;
+            offered(&raw, upstream, exposed(upstream, &name), &rules(upstream, &name)).map(Arc::new)
         };
-        Offer { known: true, tools: definitions.iter().filter_map(tool).collect(), ..Offer::default() }
+        Offer { known: true, tools: definitions.into_iter().filter_map(tool).collect(), ..Offer::default() }
     };
     for (name, _) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
         let row = rows.iter().find(|row| row.name == *name);

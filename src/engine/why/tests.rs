@@ -298,6 +298,11 @@ fn an_input_round_is_no_second_start() {
         ),
     ];
     assert_eq!(once(&script).ran, "It was started once: by worker w 0 ms after the call. It runs now.");
+    let back = [&script[..], &[(60_002, Event::Released { fencing_token: 2 })]].concat();
+    assert_eq!(
+        once(&back).ran,
+        "It was started once: by worker w 0 ms after the call. It was given back unstarted once."
+    );
 }
 
 #[test]
