@@ -23,6 +23,7 @@ pub mod source;
 pub mod stage;
 pub mod stores;
 pub mod token;
+pub mod workers;
 pub mod wrap;
 
 #[cfg(test)]
@@ -91,6 +92,7 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
             Command::Init(args) => init::run(args, out),
+            Command::Workers(args) => workers::run(args, out).await,
             Command::Install(args) => install::install(args, out),
             Command::Uninstall(args) => install::uninstall(args, out),
             Command::Token(args) => token::run(args, out).await,

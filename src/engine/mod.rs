@@ -30,7 +30,7 @@ use tokio_util::task::TaskTracker;
 pub use error::{Error, Result};
 
 use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
-use crate::store::{Retention, Store};
+use crate::store::{Retention, Store, WorkerChange};
 use catalog::Catalog;
 use clock::Clock;
 use known_keys::KnownKeys;
@@ -131,6 +131,7 @@ pub struct Engine {
     known_keys: KnownKeys,
     local: OnceLock<Arc<dyn LocalWorker>>,
     remote: remote::registry::Registry,
+    held: remote::held::Held,
     pulling: tokio::sync::Mutex<()>,
     unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
@@ -159,6 +160,7 @@ impl Engine {
             known_keys: KnownKeys::new(settings.known_keys_max),
             local: OnceLock::new(),
             remote: remote::registry::Registry::default(),
+            held: remote::held::Held::default(),
             pulling: tokio::sync::Mutex::default(),
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),
@@ -255,6 +257,8 @@ impl Engine {
         self.stop.cancel();
         self.tasks.close();
         let _ = tokio::time::timeout(RECORD_GRACE, self.tasks.wait()).await;
+        // Whoever comes next finds it dead otherwise, and says the same.
+        let _ = self.store.change_workers(vec![self.process], WorkerChange::Gone, self.now_ms()).await;
         self.store.close().await;
     }
 

@@ -206,7 +206,11 @@ impl Engine {
             Some(holder) if ticket.head.state == State::Leased => {
                 self.start(ticket.head.clone(), (call.arguments.clone(), call.meta.clone()), holder);
             }
-            _ => self.slots.announce(&call.tool.upstream),
+            _ => {
+                let upstream = &call.tool.upstream;
+                self.slots.keep(upstream, ticket.id(), (call.arguments.clone(), call.meta.clone()));
+                self.slots.announce(upstream);
+            }
         }
         ticket
     }

@@ -15,3 +15,4 @@ pub mod refusal;
 pub mod router;
 pub mod token;
 pub mod worker;
+pub mod workers;

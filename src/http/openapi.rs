@@ -14,7 +14,7 @@ use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
 use super::refusal::{Refusal, json};
-use super::{executions, health, worker};
+use super::{executions, health, worker, workers};
 
 #[cfg(test)]
 mod tests;
@@ -33,6 +33,8 @@ mod tests;
         executions::result,
         health::alive,
         health::ready,
+        workers::list,
+        workers::drain_one,
         worker::register::register,
         worker::register::deregister,
         worker::register::stats,
@@ -47,6 +49,7 @@ mod tests;
     components(schemas(Problem)),
     tags(
         (name = "executions", description = "Looking at executions. A foreign one is as if it were missing."),
+        (name = "workers", description = "Who runs tools."),
         (name = "worker", description = "The worker protocol; needs the scope `work`. Everything may be repeated."),
         (name = "health", description = "For supervisors; needs no credential."),
         (name = "description", description = "This document."),

@@ -10,7 +10,7 @@ use super::executions;
 use super::health::{self, Readiness};
 use super::openapi;
 use super::refusal::Refusal;
-use super::worker;
+use super::{worker, workers};
 use crate::engine::Engine;
 
 /// Everything that is served on one listener. The limit on bodies is `front.rs`'s.
@@ -19,6 +19,7 @@ pub fn router(mcp: Router, engine: &Arc<Engine>, readiness: Arc<Readiness>, limi
     mcp.merge(health::routes(readiness, store.clone()))
         .merge(executions::routes(store))
         .merge(worker::routes(engine.clone(), limits))
+        .merge(workers::routes(engine.clone()))
         .merge(openapi::routes())
         .fallback(async || {
             Refusal::not_found(

@@ -34,3 +34,4 @@ mod startup;
 mod support;
 mod through;
 mod tidy;
+mod worker_protocol;

@@ -13,6 +13,7 @@ mod init;
 mod install;
 mod serve;
 mod token;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub use init::InitArgs;
 pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
+pub use workers::{WorkersArgs, WorkersCommand, WorkersDrainArgs};
 
 use super::failure::{Exit, Failure};
 use crate::config::units::Millis;
@@ -77,6 +79,9 @@ pub enum Command {
     /// Write a configuration to begin with: with every setting, or from a client's servers.
     #[command(after_help = "Examples:\n  durable-mcp init --out -\n  durable-mcp init --from cursor --out shared.toml")]
     Init(InitArgs),
+    /// Who runs tools: list workers, or ask a remote one to finish and to end.
+    #[command(after_help = "Example:\n  durable-mcp workers list")]
+    Workers(WorkersArgs),
     /// Put a client's servers behind durable-mcp: each entry is rewritten to `wrap`, the rest of the file stays.
     #[command(after_help = "Example:\n  durable-mcp install cursor --all --dry-run")]
     Install(InstallArgs),

@@ -14,6 +14,7 @@ pub mod process_tree;
 pub mod program;
 pub mod raw_http;
 pub mod raw_stdio;
+pub mod raw_worker;
 mod rmcp_client;
 pub mod servers;
 pub mod store_check;
