@@ -43,10 +43,8 @@ pub fn run(args: InitArgs, out: Output) -> Result<Exit, Failure> {
                 let source = Source { client, around: &around, target };
                 servers.take(&source, &mut variables)?;
             }
-            (
-                servers.file(from),
-                Some((servers.count(), client.map_or(from.clone(), |client| client.title().to_owned()))),
-            )
+            let title = client.map_or_else(|| from.clone(), |client| client.title().to_owned());
+            (servers.file(&title), Some((servers.count(), title)))
         }
     };
     if to_stdout {
