@@ -95,8 +95,6 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Executions(args) => executions::run(args, out).await,
             Command::Workers(args) => workers::run(args, out).await,
             Command::Init(args) => init::run(args, out),
-            Command::Init(args) => init::run(args, out),
-            Command::Workers(args) => workers::run(args, out).await,
             Command::Install(args) => install::install(args, out),
             Command::Uninstall(args) => install::uninstall(args, out),
             Command::Tools(args) => tools::run(args, out).await,

@@ -87,12 +87,6 @@ pub enum Command {
     /// Write a configuration to begin with: with every setting, or from a client's servers.
     #[command(after_help = "Examples:\n  durable-mcp init --out -\n  durable-mcp init --from cursor --out shared.toml")]
     Init(InitArgs),
-    /// Write a configuration to begin with: with every setting, or from a client's servers.
-    #[command(after_help = "Examples:\n  durable-mcp init --out -\n  durable-mcp init --from cursor --out shared.toml")]
-    Init(InitArgs),
-    /// Who runs tools: list workers, or ask a remote one to finish and to end.
-    #[command(after_help = "Example:\n  durable-mcp workers list")]
-    Workers(WorkersArgs),
     /// Put a client's servers behind durable-mcp: each entry is rewritten to `wrap`, the rest of the file stays.
     #[command(after_help = "Example:\n  durable-mcp install cursor --all --dry-run")]
     Install(InstallArgs),
