@@ -62,6 +62,19 @@ impl Client {
         self.send(request).await
     }
 
+    /// Sends JSON to an address of the API and reads its JSON. Errors: by status.
+    pub async fn post_json(&self, path: &str, body: String) -> Result<String, Failure> {
+        let request = self.http.post(format!("{}{path}", self.address.base));
+        let response = self.send(request.header("Content-Type", "application/json").body(body)).await?;
+        self.text(response).await
+    }
+
+    /// Begins to read an address of the API piece by piece. Errors: by status.
+    pub async fn open(&self, path: &str, query: &[(&str, String)]) -> Result<reqwest::Response, Failure> {
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+        self.send(self.http.get(format!("{}{path}?{query}", self.address.base))).await
+    }
+
     /// Sends a message of an MCP client to the endpoint; any status is an answer.
     pub async fn exchange(
         &self,

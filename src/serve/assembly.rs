@@ -66,6 +66,13 @@ impl Assembly {
         let worker = Worker::new(engine.clone(), executors);
         engine.start_loops(shape.roles.scheduler);
         if shape.roles.worker {
+            let announced = engine.clone().announce_worker();
+            if shape.wrap {
+                // A client waits for the first answer; who runs its calls can be said a moment later.
+                engine.spawn(announced);
+            } else {
+                announced.await;
+            }
             worker.start();
             reconciler.start();
         }

@@ -253,6 +253,7 @@ async fn shell(program: &Program, line: &str) -> Output {
     let config = program.setup.folder().join("durable-mcp.toml");
     let mut env: BTreeMap<&str, String> = BTreeMap::new();
     env.insert("PATH", path);
+    env.insert("HOME", program.setup.folder().to_str().unwrap().to_owned());
     env.insert("DURABLE_MCP_CONFIG", config.to_str().unwrap().to_owned());
     env.insert("DURABLE_MCP_DATA_DIR", program.setup.data_dir().to_str().unwrap().to_owned());
     env.insert("DURABLE_MCP_URL", program.url().to_owned());

@@ -2,6 +2,7 @@
 //! stands behind and in front of the program (fixture server, client drivers) is in `tests/kit` and `tests/clients`.
 
 mod auth;
+mod bench;
 mod cases_deadline;
 mod cases_disconnect;
 mod cases_duplicates;
@@ -22,16 +23,23 @@ mod crash_shutdown;
 mod crash_stopped;
 mod crash_upstream;
 mod db;
+mod demos;
 mod doctor;
 mod exact_bytes;
 mod handles;
 mod hostile;
 mod http_tools;
 mod identity;
+mod init;
+mod install;
 mod kit_direct;
 mod lists;
+mod operate;
+mod sdk;
+mod sdk_scene;
 mod secrets;
 mod startup;
 mod support;
 mod through;
 mod tidy;
+mod worker_protocol;

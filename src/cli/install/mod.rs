@@ -23,6 +23,8 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 
+pub use self::diff::sounds_secret;
+
 use self::client::{Place, Scope, Surroundings, System};
 use self::document::Document;
 use self::entry::Entry;
@@ -156,7 +158,8 @@ impl Run {
             record.changes.into_iter().filter_map(move |change| Some((change.store?, file.clone(), change.at)))
         });
         let taken = taken.collect();
-        Ok(Planner { client: self.flags.client, around: &self.around, program, data_dir, taken })
+        let named = !self.flags.servers.is_empty();
+        Ok(Planner { client: self.flags.client, around: &self.around, program, data_dir, named, taken })
     }
 
     fn places(&self) -> Vec<Place> {

@@ -74,7 +74,7 @@ fn finds(head: &Head, records: &[EventRecord], expected: &[Rule]) {
 }
 
 fn submitted() -> Event {
-    Event::Submitted { run_at_ms: None }
+    Event::Submitted { run_at_ms: None, by: None }
 }
 
 #[test]
