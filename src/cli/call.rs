@@ -93,10 +93,10 @@ pub struct CallView {
     /// The blocks of the result.
     content: Vec<serde_json::Map<String, serde_json::Value>>,
     /// The result as data, from tools that give one.
-    #[serde(rename = "structuredContent")]
+    #[serde(rename = "structuredContent", skip_serializing_if = "Option::is_none")]
     structured_content: Option<serde_json::Value>,
     /// The tool says that it failed.
-    #[serde(rename = "isError")]
+    #[serde(rename = "isError", skip_serializing_if = "Option::is_none")]
     is_error: Option<bool>,
     /// What belongs to the protocol; our member says which execution this is.
     #[serde(rename = "_meta")]

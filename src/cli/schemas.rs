@@ -14,8 +14,12 @@ use super::db::verify::VerifyView;
 use super::demo::Report;
 use super::doctor::Check;
 use super::install::Row;
+use super::source::Done;
 use super::token::TokenView;
-use crate::engine::view::{EventView, ExecutionView, ResultView};
+use crate::engine::export::ExportLine;
+use crate::engine::remote::listing::WorkerView;
+use crate::engine::view::{ChangeView, EventView, ExecutionView, ResultView, ToolView};
+use crate::engine::why::Why;
 
 /// One command with `--json`.
 pub struct Output {
@@ -26,7 +30,7 @@ pub struct Output {
 }
 
 /// Every command with `--json`.
-pub const OUTPUTS: [Output; 16] = [
+pub const OUTPUTS: &[Output] = &[
     Output { command: "bench", make: of::<BenchView> },
     Output { command: "call", make: of::<CallView> },
     Output { command: "config show", make: of::<ConfigView> },
@@ -35,22 +39,33 @@ pub const OUTPUTS: [Output; 16] = [
     Output { command: "db verify", make: of::<VerifyView> },
     Output { command: "demo crash", make: of::<Report<'static>> },
     Output { command: "doctor", make: of::<Check> },
+    Output { command: "executions cancel", make: of::<Done> },
     Output { command: "executions events", make: of::<EventView> },
+    Output { command: "executions export", make: of::<ExportLine<'static>> },
     Output { command: "executions list", make: of::<ExecutionView<'static>> },
     Output { command: "executions result", make: of::<ResultView<'static>> },
     Output { command: "executions show", make: of::<ExecutionView<'static>> },
+    Output { command: "executions tail", make: of::<ChangeView<'static>> },
+    Output { command: "executions why", make: of::<Why> },
     Output { command: "install", make: of::<Row> },
     Output { command: "token create", make: of::<TokenView<'static>> },
     Output { command: "token list", make: of::<TokenView<'static>> },
     Output { command: "token revoke", make: of::<TokenView<'static>> },
+    Output { command: "tools list", make: of::<ToolView<'static>> },
+    Output { command: "tools show", make: of::<ToolView<'static>> },
+    Output { command: "workers drain", make: of::<WorkerView> },
+    Output { command: "workers list", make: of::<WorkerView> },
 ];
 
 /// Commands that print what another one prints.
-pub const ALIKE: [(&str, &str); 5] = [
+pub const ALIKE: &[(&str, &str)] = &[
     ("demo duplicate", "demo crash"),
     ("demo fencing", "demo crash"),
     ("demo retry", "demo crash"),
     ("demo stack", "demo crash"),
+    ("executions resolve", "executions cancel"),
+    ("executions retry", "executions cancel"),
+    ("executions wait", "executions show"),
     ("uninstall", "install"),
 ];
 

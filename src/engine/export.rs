@@ -1,5 +1,6 @@
 //! An execution whole, as one line of JSON: the row, its log, its payloads byte for byte. Reads one execution at a time.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -11,7 +12,8 @@ use crate::model::json::one_line;
 use crate::store::{Error, PayloadKind, Result, Store};
 
 /// A line of an export.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, ToSchema, JsonSchema)]
+#[schemars(rename = "Export")]
 pub struct ExportLine<'a> {
     /// The execution's own members.
     #[serde(flatten)]
@@ -20,15 +22,19 @@ pub struct ExportLine<'a> {
     events: Vec<EventView>,
     /// The call's arguments; null when retention took them.
     #[schema(value_type = Option<Object>)]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     arguments: Option<&'a RawValue>,
     /// What else of the call went to the server of the tool.
     #[schema(value_type = Option<Object>)]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     meta: Option<&'a RawValue>,
     /// The tool's whole result.
     #[schema(value_type = Option<Object>)]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     result: Option<&'a RawValue>,
     /// The upstream's whole JSON-RPC error.
     #[schema(value_type = Option<Object>)]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     rpc_error: Option<&'a RawValue>,
 }
 

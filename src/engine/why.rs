@@ -2,6 +2,7 @@
 //! it, what was lost, what was decided, what can be done. For people who answer for it and have not read the docs. Pure:
 //! the same row and log give the same words; times are told relative to each other.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -14,11 +15,12 @@ use crate::model::policy::Delivery;
 mod tests;
 
 /// The five sentences (some are two).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema, JsonSchema)]
 pub struct Why {
     /// The execution.
     pub id: String,
     /// Where it stands.
+    #[schemars(with = "State")]
     pub state: &'static str,
     /// What was asked, by whom and when.
     pub asked: String,

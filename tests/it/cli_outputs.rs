@@ -151,7 +151,7 @@ const ASKED: &[(&str, &[&str])] = &[
 async fn every_json_output_is_as_its_committed_schema_says() {
     let asked: BTreeSet<&str> = ASKED.iter().map(|(command, _)| *command).collect();
     let described: BTreeSet<&str> =
-        OUTPUTS.iter().map(|output| output.command).chain(ALIKE.map(|(alike, _)| alike)).collect();
+        OUTPUTS.iter().map(|output| output.command).chain(ALIKE.iter().map(|(alike, _)| *alike)).collect();
     assert_eq!(asked, described, "ASKED has a line for each command with --json");
     let scene = Scene::new().await;
     for (command, lines) in ASKED {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -22,7 +23,8 @@ use crate::model::id::ExecutionId;
 use crate::store::ListQuery;
 
 /// What became of an order for one execution.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "OrderDone")]
 pub struct Done {
     /// Which.
     pub id: String,

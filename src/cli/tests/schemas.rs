@@ -31,8 +31,12 @@ fn commands_with_json() -> BTreeSet<String> {
 
 #[test]
 fn every_command_with_json_has_a_schema() {
-    let described: BTreeSet<String> =
-        OUTPUTS.iter().map(|output| output.command).chain(ALIKE.map(|(alike, _)| alike)).map(str::to_owned).collect();
+    let described: BTreeSet<String> = OUTPUTS
+        .iter()
+        .map(|output| output.command)
+        .chain(ALIKE.iter().map(|(alike, _)| *alike))
+        .map(str::to_owned)
+        .collect();
     assert_eq!(commands_with_json(), described, "src/cli/schemas.rs has a line for each");
 }
 
@@ -40,7 +44,7 @@ fn every_command_with_json_has_a_schema() {
 fn the_schemas_in_docs_are_those_of_the_types() {
     let bless = std::env::var_os("BLESS").is_some();
     let mut known = BTreeSet::new();
-    for output in &OUTPUTS {
+    for output in OUTPUTS {
         let path = folder().join(output.file());
         let wanted = format!("{}\n", serde_json::to_string_pretty(&output.schema()).unwrap());
         if bless {

@@ -1,5 +1,6 @@
 //! An event in the stream of many executions: with whose it is, and where the stream goes on after it.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -7,8 +8,9 @@ use super::EventView;
 use crate::engine::changes::Change;
 
 /// An event with its execution.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema, JsonSchema)]
 #[schema(as = StreamEvent)]
+#[schemars(rename = "StreamEvent")]
 pub struct ChangeView<'a> {
     /// Goes on after this event.
     pub cursor: String,

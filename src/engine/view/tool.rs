@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use indexmap::IndexMap;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use crate::engine::catalog::{ResponseMode, Tool};
 use crate::model::policy::{DeliverySource, OnDisconnect, Unkeyed};
 
 /// Who said what a setting of a tool is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingSource {
     /// The configuration of the tool.
@@ -35,8 +36,9 @@ pub enum SettingSource {
 pub type SourceOf = Arc<dyn Fn(&Tool, &str) -> SettingSource + Send + Sync>;
 
 /// A setting in force.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema, JsonSchema)]
 #[schema(as = ToolSetting)]
+#[schemars(rename = "ToolSetting")]
 pub struct SettingView {
     /// The value of a setting that is no duration; null: off.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +52,7 @@ pub struct SettingView {
 }
 
 /// How the server of a tool stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UpstreamState {
     /// It has not answered since this process started; what it offers is what is known from before.
@@ -64,8 +66,9 @@ pub enum UpstreamState {
 }
 
 /// A tool.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema, JsonSchema)]
 #[schema(as = Tool)]
+#[schemars(rename = "Tool")]
 pub struct ToolView<'a> {
     /// The name clients call it by.
     pub name: &'a str,
@@ -85,6 +88,7 @@ pub struct ToolView<'a> {
     /// The tool object as its server gave it, byte for byte; only when one tool is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
+    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub definition: Option<&'a RawValue>,
 }
 
