@@ -3,3 +3,4 @@
 mod calls;
 mod commands;
 mod parsing;
+mod schemas;

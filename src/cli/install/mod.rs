@@ -14,6 +14,8 @@ mod rewrite;
 pub mod target;
 mod undo;
 
+pub use plan::Row;
+
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +29,7 @@ use self::client::{Place, Scope, Surroundings, System};
 use self::document::Document;
 use self::entry::Entry;
 use self::file::Original;
-use self::plan::{Action, CONNECTED, Plan, Planner, Row};
+use self::plan::{Action, CONNECTED, Plan, Planner};
 use self::record::{Record, Records};
 use self::target::{Found, Target};
 use super::address::Address;

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::client::{Client, Surroundings};
@@ -19,7 +20,7 @@ use crate::model::json::quoted;
 pub const CONNECTED: &str = "durable-mcp";
 
 /// What becomes of one entry.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// The client.
     pub client: &'static str,
@@ -38,7 +39,7 @@ pub struct Row {
 }
 
 /// What is done to an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// It is put behind `wrap`.
