@@ -272,7 +272,8 @@ async fn connect_is_added_and_taken_back_where_there_was_a_file_and_where_there_
     assert!(!file.exists(), "a file that we made goes with its only entry");
 
     for (client, _) in CLIENTS {
-        for fixture in fixtures(client) {
+        // Each of them goes there and back in the unit tests; here some do it as commands.
+        for fixture in fixtures(client).into_iter().step_by(3) {
             let before = std::fs::read(&fixture).unwrap();
             let file = home.write(client, &before);
             home.well(&["install", client, "--connect"]).await;

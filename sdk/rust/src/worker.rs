@@ -142,7 +142,7 @@ impl Worker {
         }
         let address = ServerAddress::new(self.url.as_deref(), self.token.as_deref())?;
         let worker_id = uuid::Uuid::new_v4().to_string();
-        let registration = json!({
+        let mut registration = json!({
             "worker_id": worker_id,
             "name": self.name.unwrap_or_else(|| format!("rust-{}", std::process::id())),
             "slots": self.slots,
@@ -157,7 +157,9 @@ impl Worker {
         let _over = over.clone().drop_guard();
         let talk = move || {
             let deliver = Box::new(move |call| run_call(&handlers, &tools, call, sender.clone()));
-            let terms = Terms { worker_id, registration: registration.to_string(), slots, grace, deliver };
+            let full = registration.to_string();
+            registration["tools"] = json!([]);
+            let terms = Terms { worker_id, registration: full, leaving: registration.to_string(), slots, grace, deliver };
             let result = converse(terms, address, stop, owns_process, inbox);
             let _ = end.send(result);
             if owns_process {

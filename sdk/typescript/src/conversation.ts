@@ -63,8 +63,6 @@ export class Conversation {
   #terms: Registered = { lease_ttl_ms: 30_000, heartbeat_ms: 10_000, claim_wait_max_ms: CLAIM_WAIT_MS, claim_max: 64 };
   #isAway = false;
   #isDraining = false;
-  // An operator or the server asked for the drain: the route need not be told.
-  #isToldToDrain = false;
   #isOver = false;
 
   constructor(settings: Settings, tell: (message: ToHandlers) => void) {
@@ -245,7 +243,6 @@ export class Conversation {
       });
       if (jobs.length > 0) this.#tell({ kind: "jobs", jobs });
       if (answer.draining) {
-        this.#isToldToDrain = true;
         this.#drainAsked.ring();
         return;
       }
@@ -324,7 +321,6 @@ export class Conversation {
       if (lease.status !== "ok") this.#lose(lease.lease_token, lease.status);
     }
     if (answer.draining) {
-      this.#isToldToDrain = true;
       this.#drainAsked.ring();
     }
   }
@@ -463,17 +459,15 @@ export class Conversation {
     }
   }
 
-  /** Ends the parked claim without losing what it may be bringing: the server is asked to answer it now. */
+  /** Ends the parked claim without losing what it may be bringing: who offers no tools any more is answered now. */
   async #endClaims(claims: Promise<void>): Promise<void> {
-    if (!this.#isToldToDrain) {
-      try {
-        await this.#link.post("/worker/v1/drain", `{${this.#who}}`, GOODBYE_TIMEOUT_MS);
-      } catch (error) {
-        this.#log("debug", `the server was not told of the drain: ${(error as Error).message}`);
-        this.#claimAbort.abort();
-      }
+    try {
+      const leaving = JSON.stringify({ ...(JSON.parse(this.#settings.registration) as object), tools: [] });
+      await this.#link.post("/worker/v1/register", leaving, GOODBYE_TIMEOUT_MS);
+      await within(claims, GOODBYE_TIMEOUT_MS);
+    } catch (error) {
+      this.#log("debug", `the server was not told of the drain: ${(error as Error).message}`);
     }
-    await within(claims, GOODBYE_TIMEOUT_MS);
     this.#claimAbort.abort();
     await claims;
   }

@@ -49,6 +49,7 @@ class Wire:
     ) -> None:
         self._address = address
         self._registration = encode(registration)
+        self._leaving = encode({**registration, "tools": []})
         self._worker_id: str = registration["worker_id"]
         self._slots: int = registration["slots"]
         self._grace_s = grace_s
@@ -72,8 +73,6 @@ class Wire:
         self._claim_max = 64
         self._is_away = False
         self._is_draining = False
-        # An operator or the server asked for the drain: the route need not be told.
-        self._is_told_to_drain = False
         self._drain_asked = asyncio.Event()
         self._news = asyncio.Event()
         self._room = asyncio.Event()
@@ -247,7 +246,6 @@ class Wire:
                     self._held[call.lease_token] = call
                 self._deliver(calls)
             if answer.get("draining"):
-                self._is_told_to_drain = True
                 self._drain_asked.set()
                 return
 
@@ -325,7 +323,6 @@ class Wire:
             if lease["status"] != "ok":
                 self._lose(lease["lease_token"], lease["status"])
         if answer.get("draining"):
-            self._is_told_to_drain = True
             self._drain_asked.set()
 
     def _lose(self, lease_token: str, why: str) -> None:
@@ -476,14 +473,11 @@ class Wire:
             log.warning("not deregistered, the server will notice: %s", problem)
 
     async def _end_claims(self, claims: asyncio.Task[None]) -> None:
-        """Ends the parked claim without losing what it may be bringing: the server is asked to answer it now."""
-        if not claims.done() and not self._is_told_to_drain:
-            try:
-                body = json.dumps({"worker_id": self._worker_id})
-                await self._link.post("/worker/v1/drain", body, GOODBYE_TIMEOUT_S)
-            except (Away, Problem) as problem:
-                log.debug("the server was not told of the drain: %s", problem)
-                claims.cancel()
-        await asyncio.wait({claims}, timeout=GOODBYE_TIMEOUT_S)
+        """Ends the parked claim without losing what it may be bringing: who offers no tools any more is answered now."""
+        try:
+            await self._link.post("/worker/v1/register", self._leaving, GOODBYE_TIMEOUT_S)
+            await asyncio.wait({claims}, timeout=GOODBYE_TIMEOUT_S)
+        except (Away, Problem) as problem:
+            log.debug("the server was not told of the drain: %s", problem)
         claims.cancel()
         await asyncio.gather(claims, return_exceptions=True)

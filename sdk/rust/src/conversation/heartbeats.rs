@@ -97,7 +97,6 @@ impl Conversation {
             self.lose(&lease.lease_token, &lease.status);
         }
         if beaten.draining {
-            self.is_told_to_drain.set(true);
             self.drain.cancel();
         }
         Ok(())

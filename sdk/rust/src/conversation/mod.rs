@@ -52,6 +52,8 @@ pub(crate) struct Terms {
     pub worker_id: String,
     /// The body of `register`.
     pub registration: String,
+    /// The same without tools, for the end.
+    pub leaving: String,
     pub slots: usize,
     pub grace: Duration,
     /// Runs what was claimed.
@@ -87,8 +89,6 @@ pub(crate) struct Conversation {
     running: Cell<usize>,
     sending: Cell<usize>,
     is_away: Cell<bool>,
-    /// Somebody else asked for the drain: the route need not be told.
-    is_told_to_drain: Cell<bool>,
     drain: CancellationToken,
     room: Notify,
     news: Notify,
@@ -111,7 +111,6 @@ impl Conversation {
             running: Cell::new(0),
             sending: Cell::new(0),
             is_away: Cell::new(false),
-            is_told_to_drain: Cell::new(false),
             drain,
             room: Notify::new(),
             news: Notify::new(),
@@ -264,7 +263,6 @@ impl Conversation {
                 (self.terms.deliver)(call);
             }
             if claimed.draining {
-                self.is_told_to_drain.set(true);
                 self.drain.cancel();
             }
         }
@@ -309,19 +307,13 @@ impl Conversation {
         }
     }
 
-    /// Ends the parked claim without losing what it may be bringing: the server is asked to answer it now.
-    async fn end_claims(&self, claims: tokio::task::JoinHandle<()>) {
-        let stop = claims.abort_handle();
-        if !self.is_told_to_drain.get() {
-            let asked = self.link.post::<IgnoredAny>("drain", format!("{{{}}}", self.who()), GOODBYE_TIMEOUT).await;
-            if let Err(error) = asked {
-                tracing::debug!("the server was not told of the drain: {error}");
-                stop.abort();
-            }
+    /// Ends the parked claim without losing what it may be bringing: who offers no tools any more is answered now.
+    async fn end_claims(&self, mut claims: tokio::task::JoinHandle<()>) {
+        match self.link.post::<Registered>("register", self.terms.leaving.clone(), GOODBYE_TIMEOUT).await {
+            Ok(_) => drop(timeout(GOODBYE_TIMEOUT, &mut claims).await),
+            Err(error) => tracing::debug!("the server was not told of the drain: {error}"),
         }
-        if timeout(GOODBYE_TIMEOUT, claims).await.is_err() {
-            stop.abort();
-        }
+        claims.abort();
     }
 
     fn is_idle(&self) -> bool {
