@@ -69,6 +69,12 @@ impl Client {
         self.text(response).await
     }
 
+    /// Begins to read an address of the API piece by piece. Errors: by status.
+    pub async fn open(&self, path: &str, query: &[(&str, String)]) -> Result<reqwest::Response, Failure> {
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+        self.send(self.http.get(format!("{}{path}?{query}", self.address.base))).await
+    }
+
     /// Sends a message of an MCP client to the endpoint; any status is an answer.
     pub async fn exchange(
         &self,

@@ -14,14 +14,17 @@ pub mod demo;
 pub mod doctor;
 pub mod executions;
 pub mod failure;
+pub mod init;
 pub mod install;
 pub mod log;
 pub mod mcp_client;
 pub mod output;
+pub mod schemas;
 pub mod source;
 pub mod stage;
 pub mod stores;
 pub mod token;
+pub mod tools;
 pub mod workers;
 pub mod wrap;
 
@@ -91,8 +94,10 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
             Command::Workers(args) => workers::run(args, out).await,
+            Command::Init(args) => init::run(args, out),
             Command::Install(args) => install::install(args, out),
             Command::Uninstall(args) => install::uninstall(args, out),
+            Command::Tools(args) => tools::run(args, out).await,
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
             Command::Db(args) => db::run(args, out).await,

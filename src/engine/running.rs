@@ -301,15 +301,17 @@ impl Engine {
 
     /// The one way a command reaches an execution: writes, then tells whoever waits and whoever schedules.
     pub(super) async fn apply(&self, write: Write<'_>) -> Result<Option<Applied>> {
+        let flight = self.in_flight.begin(&self.clock);
         let apply = Apply {
             id: write.id,
             command: write.command,
             payload: write.payload.clone(),
             operation: write.operation,
-            now_ms: self.now_ms(),
+            now_ms: flight.now_ms,
             seen: write.seen.map(|head| Box::new(head.clone())),
         };
         let Some(applied) = self.store.apply(apply).await? else { return Ok(None) };
+        drop(flight);
         // A payload that was not accepted is not what the callers get.
         let recorded = write.payload.filter(|_| applied.answer == Answer::Accepted);
         self.told(&applied.head, recorded.map(|(_, payload)| payload)).await;
@@ -331,6 +333,7 @@ impl Engine {
             State::Leased | State::Waiting => {}
             State::Completed | State::Failed | State::Cancelled | State::Unknown => {
                 self.slots.dequeue(&head.ident.upstream, head.id());
+                self.observers.tell(head.id());
                 if self.waiters.are_there(head.id())
                     && let Err(error) = self.settle(head.clone(), payload).await
                 {

@@ -160,20 +160,23 @@ impl Engine {
             },
             identity: tool.identity,
             run_at_ms: None,
+            by: None,
             lease: holder.as_ref().map(|holder| self.lease_request(holder)),
             waiter: marks.then_some(self.process),
             if_waited,
         };
+        let flight = self.in_flight.begin(&self.clock);
         let submit = Submit {
             submission,
             arguments: call.arguments.clone(),
             meta: call.meta.clone(),
             operation: self.new_operation(),
-            now_ms: self.now_ms(),
+            now_ms: flight.now_ms,
         };
         // What is stored for any worker may end before the caller has its ticket.
         let _seat = holder.is_none().then(|| Seat::take(&self.waiters, id));
         let outcome = self.store.submit(submit).await;
+        drop(flight);
         crash::point("submitted");
         if !matches!(outcome, Ok(SubmitOutcome::New(_))) {
             self.slots.dequeue(&tool.upstream, id);

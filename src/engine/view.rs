@@ -1,6 +1,12 @@
 //! Executions, events and results as people and programs see them: one JSON shape for the CLI and the HTTP API. Decides
 //! nothing about who may see what.
 
+mod change;
+mod tool;
+
+pub use change::ChangeView;
+pub use tool::{SettingSource, SettingView, SourceOf, ToolView, UpstreamState};
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
@@ -170,7 +176,7 @@ impl EventView {
         members.remove("type");
         members.remove("run_at_ms");
         let run_at = match &record.event {
-            Event::Submitted { run_at_ms } => run_at_ms.map(Time),
+            Event::Submitted { run_at_ms, .. } => run_at_ms.map(Time),
             Event::Retried { run_at_ms, .. } => Some(Time(*run_at_ms)),
             _ => None,
         };

@@ -253,7 +253,7 @@ impl Head {
         self.next_seq += 1;
         self.updated_at_ms = at_ms;
         match event {
-            Event::Submitted { run_at_ms } => {
+            Event::Submitted { run_at_ms, .. } => {
                 self.created_at_ms = at_ms;
                 self.run_at_ms = run_at_ms.unwrap_or(at_ms);
                 self.state = if run_at_ms.is_some() { State::Scheduled } else { State::Ready };

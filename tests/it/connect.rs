@@ -120,7 +120,7 @@ async fn a_server_that_dies_before_its_answer_costs_no_answer_and_no_second_run(
         Ok(()) => clients.extend([Kind::Sdk1, Kind::Python(Mode::Auto)]),
         Err(reason) => eprintln!("=== only some clients: {reason} ==="),
     }
-    for kind in clients {
+    let dies = async |kind: Kind| {
         let setup = Setup::new("");
         let ledger = Ledger::in_folder(setup.folder());
         let kit = kit_stdio(&["--era", "both", "--ledger", ledger.path()]);
@@ -138,7 +138,8 @@ async fn a_server_that_dies_before_its_answer_costs_no_answer_and_no_second_run(
         assert_eq!(again["content"][0]["text"], "appended after", "{kind:?}");
         assert_eq!(program.check_store().await.executions.len(), 2);
         client.close().await;
-    }
+    };
+    futures_util::future::join_all(clients.into_iter().map(dies)).await;
 }
 
 /// `kill -9` while the tool runs, with an upstream that outlives the server: the answer is that nobody knows, one run.
@@ -244,6 +245,42 @@ async fn a_server_that_wants_a_token_says_where_it_belongs() {
     let mut client = RawStdio::open(&target, "2025-06-18").await;
     let echoed = client.call(json!(2), "demo_echo", json!({"message": "in"})).await;
     assert_eq!(text(&echoed), "in");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_server_says_unasked_and_while_it_works_reaches_the_client() {
+    let setup = Setup::new("");
+    let ledger = Ledger::in_folder(setup.folder());
+    let kit = kit_stdio(&["--era", "both", "--change-tools-after", "1", "--ledger", ledger.path()]);
+    let program = setup.config(&server_table("kit", &kit, "")).serve().await;
+    let mut client = RawStdio::open(&connect(program.url(), &[]), "2025-11-25").await;
+    let call = json!({"name": "slow", "arguments": {"seconds": 0.5}, "_meta": {"progressToken": "p-1"}});
+    let answer = client.request(json!(1), "tools/call", call).await;
+    assert!(answer["result"]["isError"] != true, "{answer}");
+    let told: Vec<f64> = client
+        .messages()
+        .iter()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .filter(|message| message["params"]["progressToken"] == "p-1")
+        .map(|message| message["params"]["progress"].as_f64().unwrap())
+        .collect();
+    assert!(told.len() > 1 && told.is_sorted(), "{told:?}");
+    client.process.line_with("notifications/tools/list_changed").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_keys_of_the_bridge_the_rules_of_the_server_apply() {
+    let (program, ledger) = kit_program("[servers.kit.tools.slow]\nidempotency = { unkeyed = \"coalesce\" }\n").await;
+    let mut client = RawStdio::open(&connect(program.url(), &["--no-keys"]), "2025-11-25").await;
+    for id in [1, 2] {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": "slow", "arguments": {"seconds": 0.5, "text": "twice"}}});
+        client.send(&call.to_string()).await;
+    }
+    let answers = [client.answer(&json!(1)).await, client.answer(&json!(2)).await];
+    let ids = answers.map(|answer| execution(&serde_json::from_str(&answer).unwrap())["id"].clone());
+    assert_eq!(ids[0], ids[1]);
+    assert_eq!(ledger.starts("twice").len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 //! stands behind and in front of the program (fixture server, client drivers) is in `tests/kit` and `tests/clients`.
 
 mod auth;
+mod bench;
 mod cases_deadline;
 mod cases_disconnect;
 mod cases_duplicates;
@@ -10,6 +11,7 @@ mod cases_proxy;
 mod cases_scene;
 mod cases_unknown;
 mod cli;
+mod cli_outputs;
 mod clients_direct;
 mod connect;
 mod crash_descendants;
@@ -20,13 +22,21 @@ mod crash_scene;
 mod crash_shutdown;
 mod crash_stopped;
 mod crash_upstream;
+mod db;
+mod demos;
+mod doctor;
 mod exact_bytes;
 mod handles;
 mod hostile;
 mod http_tools;
 mod identity;
+mod init;
+mod install;
 mod kit_direct;
 mod lists;
+mod operate;
+mod sdk;
+mod sdk_scene;
 mod secrets;
 mod startup;
 mod support;

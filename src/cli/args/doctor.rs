@@ -3,15 +3,16 @@
 use clap::Args;
 
 use super::ConfigFlags;
+use crate::cli::install::client::Client;
 
 /// `doctor`.
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     #[command(flatten)]
     pub configuration: ConfigFlags,
-    /// Look at this client's configuration too, and with the environment that it gives its servers.
+    /// Look at all of this client's servers too, with the environment that it gives them.
     #[arg(long, value_name = "NAME")]
-    pub client: Option<String>,
+    pub client: Option<Client>,
     /// Show what was checked and found right, too.
     #[arg(long)]
     pub verbose: bool,

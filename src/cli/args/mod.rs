@@ -9,9 +9,11 @@ mod db;
 mod demo;
 mod doctor;
 mod executions;
+mod init;
 mod install;
 mod serve;
 mod token;
+mod tools;
 mod workers;
 
 use std::collections::BTreeMap;
@@ -27,10 +29,15 @@ pub use connect::ConnectArgs;
 pub use db::{BackupArgs, DbArgs, DbCommand, DbReadArgs, PruneArgs, RestoreArgs, StoreFlags};
 pub use demo::{DemoArgs, DemoCommand, SceneArgs, StackArgs};
 pub use doctor::DoctorArgs;
-pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
+pub use executions::{
+    ExecutionsArgs, ExecutionsCommand, ExportArgs, FilterFlags, ListArgs, OneArgs, ResolveArgs, TailArgs, WaitArgs,
+    WhichArgs,
+};
+pub use init::InitArgs;
 pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
+pub use tools::{ToolListArgs, ToolShowArgs, ToolsArgs, ToolsCommand};
 pub use workers::{WorkersArgs, WorkersCommand, WorkersDrainArgs};
 
 use super::failure::{Exit, Failure};
@@ -77,12 +84,18 @@ pub enum Command {
     /// Who runs tools: list workers, or ask a remote one to finish and to end.
     #[command(after_help = "Example:\n  durable-mcp workers list")]
     Workers(WorkersArgs),
+    /// Write a configuration to begin with: with every setting, or from a client's servers.
+    #[command(after_help = "Examples:\n  durable-mcp init --out -\n  durable-mcp init --from cursor --out shared.toml")]
+    Init(InitArgs),
     /// Put a client's servers behind durable-mcp: each entry is rewritten to `wrap`, the rest of the file stays.
     #[command(after_help = "Example:\n  durable-mcp install cursor --all --dry-run")]
     Install(InstallArgs),
     /// Take back what `install` did, to the byte.
     #[command(after_help = "Example:\n  durable-mcp uninstall cursor --dry-run")]
     Uninstall(UninstallArgs),
+    /// Look at the tools that are offered: what happens to a lost call, how long callers wait, and who said so.
+    #[command(after_help = "Example:\n  durable-mcp tools list")]
+    Tools(ToolsArgs),
     /// API keys for auth mode `token`.
     #[command(after_help = "Example:\n  durable-mcp token create --principal ci --scope call --scope read")]
     Token(TokenArgs),
@@ -106,7 +119,7 @@ pub enum Command {
     Demo(DemoArgs),
     /// Measure a server with checked calls in a closed loop, beside the limits of this machine.
     #[command(after_help = "Examples:\n  durable-mcp bench --duration 2s\n  \
-                            durable-mcp bench --url http://127.0.0.1:7400 --concurrency 64 --duplicates 3 --json\n\n\
+                            durable-mcp bench --concurrency 64 --duplicates 3 --duration 2s --json\n\n\
                             A stdio server directly and behind wrap:\n  \
                             $ durable-mcp bench -- npx -y @modelcontextprotocol/server-everything")]
     Bench(BenchArgs),

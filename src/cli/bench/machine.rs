@@ -14,6 +14,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -27,7 +28,7 @@ const BLOCK_BYTES: usize = 4_096;
 const ECHO_BYTES: usize = 200;
 
 /// See the module.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Machine {
     /// Cores that this process may use.
     pub cores: usize,

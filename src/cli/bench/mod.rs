@@ -27,6 +27,7 @@ use crate::serve::signals;
 use closed_loop::Client;
 use machine::Machine;
 use plan::{Fault, Plan};
+pub use report::BenchView;
 use report::{Header, HttpReport};
 use tally::Window;
 
@@ -50,11 +51,11 @@ pub async fn run(args: BenchArgs, out: Output) -> Result<Exit, Failure> {
             false => side_by_side::run(&args, &folder, (&out, &stop.soon)).await,
         }
     };
-    let ended = tokio::select! {
-        ended = measured => ended?,
-        () = stop.now.cancelled() => return Ok(Exit::Interrupted),
-    };
-    Ok(if stop.soon.is_cancelled() { Exit::Interrupted } else { ended })
+    tokio::select! {
+        // What was measured until then is printed, and the report says that it was ended early.
+        ended = measured => if stop.soon.is_cancelled() { Ok(Exit::Interrupted) } else { ended },
+        () = stop.now.cancelled() => Ok(Exit::Interrupted),
+    }
 }
 
 type Ways<'a> = (&'a Output, &'a tokio_util::sync::CancellationToken);

@@ -1,5 +1,6 @@
 //! What is printed: a table for a person or one JSON object, and the exit code. Measures nothing.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::machine::Machine;
@@ -8,7 +9,7 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
 
 /// What was measured, and how.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Header {
     /// The server.
     pub target: String,
@@ -25,7 +26,7 @@ pub struct Header {
 }
 
 /// One server over HTTP.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct HttpReport {
     /// `http`.
     pub bench: &'static str,
@@ -38,7 +39,7 @@ pub struct HttpReport {
 }
 
 /// A stdio server directly and behind `wrap`.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct WrapReport {
     /// `wrap`.
     pub bench: &'static str,
@@ -50,8 +51,19 @@ pub struct WrapReport {
     pub machine: Machine,
 }
 
+/// What `bench --json` prints: of a server over HTTP, or of a stdio server directly and behind `wrap`.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "it describes what is printed")]
+pub enum BenchView {
+    /// One server over HTTP.
+    Http(HttpReport),
+    /// A stdio server directly and behind `wrap`.
+    Wrap(WrapReport),
+}
+
 /// One after the other, in one round.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub struct Round {
     /// The server by itself.
     pub direct: Measured,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The longest latency that is told apart, in microseconds.
@@ -26,7 +27,7 @@ pub struct Tally {
 }
 
 /// Errors of one kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Errors {
     /// How many.
     pub count: u64,
@@ -35,7 +36,7 @@ pub struct Errors {
 }
 
 /// Latencies in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Latency {
     /// Half of the calls were not slower.
     pub p50: f64,
@@ -48,7 +49,7 @@ pub struct Latency {
 }
 
 /// What one stretch of time showed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Measured {
     /// How long it was measured.
     pub seconds: f64,
@@ -69,7 +70,7 @@ pub struct Measured {
 }
 
 /// Calls that repeat a key.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 pub struct Repeats {
     /// Answered rightly.
     pub answered: u64,

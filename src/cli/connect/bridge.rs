@@ -433,13 +433,14 @@ impl Bridge {
                         pause = outage::FIRST_PAUSE;
                     }
                 }
-                Ok(response) if response.status() == reqwest::StatusCode::NOT_FOUND => {
-                    if self.reopen(session.generation).await.is_ok() {
-                        return;
-                    }
-                }
-                Ok(response) if !response.status().is_server_error() => std::future::pending().await,
-                _ => {}
+                Ok(response) => match response.status() {
+                    reqwest::StatusCode::NOT_FOUND if self.reopen(session.generation).await.is_ok() => return,
+                    reqwest::StatusCode::NOT_FOUND => {}
+                    status if status.is_server_error() => {}
+                    // This server says nothing unasked.
+                    _ => std::future::pending().await,
+                },
+                Err(_) => {}
             }
             sleep(pause).await;
             pause = (pause * 2).min(outage::LONGEST_PAUSE);

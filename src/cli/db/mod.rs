@@ -10,6 +10,7 @@ pub mod status;
 pub mod verify;
 
 pub use prune::PruneView;
+pub use status::disk_free;
 
 use super::args::{DbArgs, DbCommand};
 use super::failure::{Exit, Failure};
@@ -38,7 +39,7 @@ fn json(view: &impl serde::Serialize) -> Result<String, Failure> {
 }
 
 /// A count of bytes for people.
-fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
         return format!("{bytes} B");

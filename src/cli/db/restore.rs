@@ -44,7 +44,7 @@ pub async fn run(args: RestoreArgs) -> Result<Exit, Failure> {
         let bar = Progress::new("pages");
         let what = Restore { from: &from, to: &to, put_aside: force, now_ms: Clock::System.now_ms() };
         let restored = sqlite::restore(what, &mut |done, all| bar.set(done, all))?;
-        Ok((restored, sqlite::status(&to)?))
+        Ok((restored, sqlite::status(&to, Clock::System.now_ms())?))
     })
     .await
     .map_err(advise)?;

@@ -11,6 +11,7 @@ use super::{blocking, json, size};
 use crate::cli::args::DbReadArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Output, printable};
+use crate::engine::clock::Clock;
 use crate::engine::view::Time;
 use crate::model::execution::State;
 use crate::store::sqlite::{self, FileStatus};
@@ -51,6 +52,8 @@ pub struct StatusView {
     pub processes_alive: u64,
     /// Processes that died and whose work is not settled yet.
     pub processes_dead: u64,
+    /// Remote workers that live.
+    pub remote_workers: u64,
     /// What the disk has left for this user.
     pub disk_free_bytes: Option<u64>,
 }
@@ -76,6 +79,7 @@ impl StatusView {
             checkpoint_needed: status.wal_pages_waiting.is_some_and(|pages| pages > needed),
             processes_alive: status.processes_alive,
             processes_dead: status.processes_dead,
+            remote_workers: status.remote_workers,
             disk_free_bytes: disk_free(&file.path),
         }
     }
@@ -115,6 +119,7 @@ impl StatusView {
             ("payloads", size(self.payload_bytes)),
             ("log", format!("{}, {waiting}{advice}", size(self.wal_bytes))),
             ("processes", processes),
+            ("workers", format!("{} remote", self.remote_workers)),
             ("disk", self.disk_free_bytes.map_or("-".to_owned(), |bytes| format!("{} free", size(bytes)))),
         ]
     }
@@ -130,7 +135,11 @@ pub async fn run(args: DbReadArgs, out: Output) -> Result<Exit, Failure> {
     let (mut first, mut failed) = (true, None);
     for file in files {
         let path = file.path.clone();
-        let status = match blocking(move || -> StoreResult<FileStatus> { sqlite::status(&path) }).await {
+        let status = match blocking(move || -> StoreResult<FileStatus> {
+            sqlite::status(&path, Clock::System.now_ms())
+        })
+        .await
+        {
             Ok(status) => status,
             // One that can not be read must not hide the others.
             Err(failure) => {

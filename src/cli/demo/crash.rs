@@ -126,7 +126,7 @@ async fn kill(cast: &mut Cast, log: &Log, mut victim: Running, story: &Story) ->
     story.say_at(
         at_ms + kill.settled_ms,
         format!(
-            "  {:.2} s after the kill the scheduler has settled them: {} will run again (at_least_once), {} are unknown (at_most_once)",
+            "  {:.2} s after the kill the scheduler has settled them: {} to run again (at_least_once), {} unknown (at_most_once)",
             seconds(kill.settled_ms),
             kill.again,
             kill.unknown
@@ -198,7 +198,7 @@ async fn tell(judged: &Judgement, cast: &Cast, log: &Log, story: &Story) -> Resu
     story.print(&format!(
         "\n  the ledgers of the tools: {} calls stand there, {} at_least_once calls more than once;\n  \
          of the {} unknown calls {} took effect and {} did not: nobody but the tool can know, and none was run again",
-        judged.counts.completed + took,
+        judged.written,
         judged.run_again,
         judged.unknown.len(),
         took,

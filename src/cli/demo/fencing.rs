@@ -35,8 +35,8 @@ const LEDGER: &str = "ledger.txt";
 /// A heartbeat follows a lease so late that the worker is stopped outside of a write.
 const CONFIG: &str = r#"# The demo's configuration: one SQLite store, short leases, two commands as tools.
 [lease]
-ttl = "1200ms"
-heartbeat = "900ms"
+ttl = "1800ms"
+heartbeat = "1500ms"
 [scheduler]
 interval = "100ms"
 [worker]
@@ -81,7 +81,7 @@ pub async fn play(folder: &Folder, story: Story) -> Result<Exit, Failure> {
     }
     let log = cast.open_log().await?;
     let everybody: Vec<String> = std::iter::once(&server).chain(&workers).map(with_pid).collect();
-    story.say(format!("one SQLite store shared by {}; a lease lasts 1.2 s", everybody.join(", ")))?;
+    story.say(format!("one SQLite store shared by {}; a lease lasts 1.8 s", everybody.join(", ")))?;
     let scene = Scene { cast, log, server, workers };
     let mut counts = Counts { calls: 2, ..Counts::default() };
     let refused = scene.at_least_once(&story, &mut counts).await?;

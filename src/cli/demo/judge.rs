@@ -11,14 +11,15 @@ use super::load::{Answered, ONCE};
 use super::log::Log;
 use super::story::{Counts, Story};
 use crate::model::execution::{Head, State};
-use crate::model::json::quoted;
 use crate::worker::demo::{FLAKY_LEDGER, LEDGER};
 
 /// What was found.
 pub struct Judgement {
     /// The counts.
     pub counts: Counts,
-    /// `at_least_once` calls that the ledger shows more than once.
+    /// Calls that the ledgers show.
+    pub written: usize,
+    /// `at_least_once` calls that the ledgers show more than once.
     pub run_again: usize,
     /// The calls whose outcome is unknown.
     pub unknown: Vec<Unknown>,
@@ -45,67 +46,79 @@ impl Judgement {
     }
 }
 
-/// How often each line stands in the two ledgers of the demo tools, by tool and key.
-fn runs(site: &Site) -> HashMap<(bool, String), usize> {
-    let mut runs = HashMap::new();
+/// How often each call really ran, by what its tool wrote; under (is it [`ONCE`], key).
+pub type Runs = HashMap<(bool, String), usize>;
+
+/// Counts the lines of the two ledgers of the demo tools.
+pub fn runs(site: &Site) -> Runs {
+    let mut runs = Runs::new();
     for line in site.ledger_lines(LEDGER) {
         // `TEXT key=… token=…`
         let text = line.split(" key=").next().unwrap_or_default().to_owned();
         *runs.entry((true, text)).or_default() += 1;
     }
     for line in site.ledger_lines(FLAKY_LEDGER) {
-        *runs.entry((false, line)).or_default() += 1;
+        let name = serde_json::from_str(&line).unwrap_or(line);
+        *runs.entry((false, name)).or_default() += 1;
     }
     runs
 }
 
-/// Compares the three. What does not fit is told to the story.
+/// Asks the three and compares them. What does not fit is told to the story.
 pub async fn judge(site: &Site, log: &Log, answered: &[Answered], story: &Story) -> Result<Judgement, Failure> {
-    let runs = runs(site);
-    let executions = log.executions(&[]).await?;
+    Ok(compare(&runs(site), &log.executions(&[]).await?, answered, story))
+}
+
+/// Compares the three.
+pub fn compare(runs: &Runs, executions: &[Head], answered: &[Answered], story: &Story) -> Judgement {
     let by_key: HashMap<&str, &Head> =
         executions.iter().filter_map(|head| Some((head.ident.key.as_deref()?, head))).collect();
-    let mut counts = Counts { calls: answered.len(), ..Counts::default() };
-    let (mut run_again, mut unknown) = (0, Vec::new());
+    let mut judged = Judgement {
+        counts: Counts { calls: answered.len(), ..Counts::default() },
+        written: runs.len(),
+        run_again: 0,
+        unknown: Vec::new(),
+    };
     story.must(executions.len() == answered.len(), || {
         format!("{} calls were made and {} executions are stored", answered.len(), executions.len())
     });
     for call in answered {
-        let once = call.tool == ONCE;
-        let line = if once { call.key.clone() } else { quoted(&call.key) };
-        let ran = runs.get(&(once, line)).copied().unwrap_or_default();
-        let Some(head) = by_key.get(call.key.as_str()) else {
-            counts.lost += 1;
-            continue;
-        };
-        if once && ran > 1 {
-            counts.duplicate += 1;
-        }
-        let allowed = head.attempt as usize;
-        story.must(ran <= allowed, || format!("{} ran {ran} times in {allowed} attempts", call.key));
-        let told = call.state.as_deref();
-        match head.state {
-            State::Completed if ran == 0 => counts.lost += 1,
-            State::Completed => {
-                counts.completed += 1;
-                counts.recovered += usize::from(head.attempt > 1);
-                run_again += usize::from(ran > 1);
-                // A result may come after its caller was told that the outcome is unknown.
-                story.must(matches!(told, Some("completed" | "unknown")), || {
-                    format!("{} is completed and its caller was told {told:?}", call.key)
-                });
-            }
-            State::Unknown => {
-                counts.unknown += 1;
-                story.must(once, || format!("{} may be repeated and is unknown", call.key));
-                story.must(told == Some("unknown"), || {
-                    format!("{} is unknown and its caller was told {told:?}", call.key)
-                });
-                unknown.push(Unknown { head: (*head).clone(), took_effect: ran > 0 });
-            }
-            State::Failed | State::Cancelled => counts.failed += 1,
-            _ => counts.lost += 1,
+        let ran = runs.get(&(call.tool == ONCE, call.key.clone())).copied().unwrap_or_default();
+        match by_key.get(call.key.as_str()) {
+            Some(head) => one(call, head, ran, (&mut judged, story)),
+            None => judged.counts.lost += 1,
         }
     }
-    Ok(Judgement { counts, run_again, unknown })
+    judged
+}
+
+fn one(call: &Answered, head: &Head, ran: usize, (judged, story): (&mut Judgement, &Story)) {
+    let counts = &mut judged.counts;
+    let (key, told, once) = (&call.key, call.state.as_deref(), call.tool == ONCE);
+    if once && ran > 1 {
+        counts.duplicate += 1;
+    }
+    let attempts = head.attempt as usize;
+    story.must(ran <= attempts, || format!("{key} ran {ran} times in {attempts} attempts"));
+    match head.state {
+        // Its effect is not there.
+        State::Completed if ran == 0 => counts.lost += 1,
+        State::Completed => {
+            counts.completed += 1;
+            counts.recovered += usize::from(head.attempt > 1);
+            judged.run_again += usize::from(ran > 1);
+            // A result may come after its caller was told that the outcome is unknown.
+            story.must(matches!(told, Some("completed" | "unknown")), || {
+                format!("{key} is completed and its caller was told {told:?}")
+            });
+        }
+        State::Unknown => {
+            counts.unknown += 1;
+            story.must(once, || format!("{key} may be repeated and is unknown"));
+            story.must(told == Some("unknown"), || format!("{key} is unknown and its caller was told {told:?}"));
+            judged.unknown.push(Unknown { head: head.clone(), took_effect: ran > 0 });
+        }
+        State::Failed | State::Cancelled => counts.failed += 1,
+        _ => counts.lost += 1,
+    }
 }

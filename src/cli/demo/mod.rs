@@ -11,6 +11,8 @@ mod log;
 mod retry;
 mod stack;
 mod story;
+#[cfg(test)]
+mod tests;
 
 use super::args::{DemoArgs, DemoCommand, SceneArgs};
 use super::failure::{Exit, Failure};
@@ -18,6 +20,7 @@ use super::output::Output;
 use super::stage::folder::Folder;
 use crate::serve::signals;
 use cast::Cast;
+pub use story::Report;
 use story::Story;
 
 /// Runs the command. Ctrl-C ends a scene, its processes and its folder.
@@ -59,7 +62,7 @@ fn folder(scene: &SceneArgs) -> Result<Folder, Failure> {
 }
 
 /// How long anything of a scene may take before the scene is called broken.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// What every scene sets up: the site with its configuration and the story.
 fn set_up(folder: &Folder, config: &str) -> Result<Cast, Failure> {

@@ -31,7 +31,7 @@ level = "warn"
 
 const TOOL: &str = "demo_flaky";
 /// A retry starts at most so long after its time.
-const LATE_MAX_MS: i64 = 1_000;
+const LATE_MAX_MS: i64 = 2_000;
 
 /// Plays the scene.
 pub async fn play(folder: &Folder, story: Story) -> Result<Exit, Failure> {

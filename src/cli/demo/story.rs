@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::failure::{Exit, Failure};
@@ -10,7 +11,7 @@ use super::super::output::Output;
 use crate::engine::clock::Clock;
 
 /// What became of the calls of a demo.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Counts {
     /// Calls that were made, repeats not counted.
     pub calls: usize,
@@ -28,9 +29,12 @@ pub struct Counts {
     pub unknown: usize,
 }
 
-#[derive(Clone, Debug, Serialize)]
-struct Line {
+/// A line of the story.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct Line {
+    /// Since the beginning.
     at_ms: i64,
+    /// What happened.
     text: String,
 }
 
@@ -45,15 +49,25 @@ pub struct Story {
     wrong: Mutex<Vec<String>>,
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
+/// What a demo prints at its end with `--json`.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Demo")]
+pub struct Report<'a> {
+    /// Which scene.
     demo: &'a str,
+    /// Everything was as it must be.
     ok: bool,
+    /// The same in words.
     verdict: &'a str,
+    /// What became of the calls.
     counts: Counts,
+    /// How long it took.
     duration_ms: i64,
+    /// Figures that only this scene has.
     facts: serde_json::Value,
+    /// What was not as it must be.
     wrong: &'a [String],
+    /// What was told.
     lines: &'a [Line],
 }
 

@@ -86,10 +86,14 @@ impl Surroundings {
         }
     }
 
-    /// The nearest folder from the working one upwards that has this file, else the working one.
-    fn in_project(&self, file: &str) -> PathBuf {
-        let holds = |folder: &&Path| folder.join(file).is_file();
-        self.folder.ancestors().find(holds).unwrap_or(&self.folder).join(file)
+    /// The nearest file of this name from the working folder upwards, else where it would be in the working folder. What is
+    /// the user's own is no project's, even from within the user's folder.
+    fn in_project(&self, file: &str, user: &[Place]) -> Option<Place> {
+        let path = |folder: &Path| folder.join(file);
+        let is_own = |path: &Path| user.iter().any(|place| place.path == path);
+        let found = self.folder.ancestors().map(path).find(|path| path.is_file() && !is_own(path));
+        let path = found.unwrap_or_else(|| path(&self.folder));
+        (!is_own(&path)).then_some(Place { path, scope: Scope::Project })
     }
 }
 
@@ -146,26 +150,27 @@ impl Client {
     /// Where its configuration may be, the likeliest first.
     pub fn places(self, around: &Surroundings) -> Vec<Place> {
         let settings = around.settings();
-        let user = |path: PathBuf| Place { path, scope: Scope::User };
-        let project = |file: &str| Place { path: around.in_project(file), scope: Scope::Project };
-        match self {
-            Client::ClaudeDesktop => vec![user(settings.join("Claude/claude_desktop_config.json"))],
+        let (user, project) = match self {
+            Client::ClaudeDesktop => (vec![settings.join("Claude/claude_desktop_config.json")], None),
             Client::ClaudeCode => {
                 let home = around.var("CLAUDE_CONFIG_DIR").unwrap_or_else(|| around.home.clone());
-                vec![user(home.join(".claude.json")), project(".mcp.json")]
+                (vec![home.join(".claude.json")], Some(".mcp.json"))
             }
-            Client::Cursor => vec![user(around.home.join(".cursor/mcp.json")), project(".cursor/mcp.json")],
+            Client::Cursor => (vec![around.home.join(".cursor/mcp.json")], Some(".cursor/mcp.json")),
             Client::Vscode => {
-                let mut places = Vec::new();
+                let mut paths = Vec::new();
                 for product in ["Code", "Code - Insiders", "VSCodium"] {
                     let folder = settings.join(product).join("User");
-                    places.push(user(folder.join("mcp.json")));
-                    places.extend(profiles(&folder.join("profiles")).into_iter().map(user));
+                    paths.push(folder.join("mcp.json"));
+                    paths.extend(profiles(&folder.join("profiles")));
                 }
-                places.push(project(".vscode/mcp.json"));
-                places
+                (paths, Some(".vscode/mcp.json"))
             }
-        }
+        };
+        let mut places: Vec<Place> = user.into_iter().map(|path| Place { path, scope: Scope::User }).collect();
+        let project = project.and_then(|file| around.in_project(file, &places));
+        places.extend(project);
+        places
     }
 }
 

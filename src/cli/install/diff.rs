@@ -5,8 +5,10 @@ use super::edit::Edits;
 
 /// Lines shown around a change.
 const CONTEXT: usize = 2;
-/// Lines compared with each other at most; beyond it everything between the ends counts as changed.
-const PAIRS_MAX: usize = 4_000_000;
+/// Lines that are all compared with each other; beyond it changes are taken to be small.
+const PAIRS_MAX: usize = 1_000_000;
+/// Lines that a small change has at most.
+const AHEAD_MAX: usize = 400;
 /// Words in a name that mark a secret.
 const SECRET_WORDS: [&str; 9] = ["token", "key", "secret", "password", "passwd", "credential", "auth", "cookie", "pat"];
 /// Variables and words that are none, whatever they are called.
@@ -87,11 +89,9 @@ fn steps(old: &[&str], new: &[&str]) -> Vec<Step> {
     let tail = old.iter().rev().zip(new.iter().rev()).take_while(|(one, two)| one == two).count();
     let (old, new) = (&old[..old.len() - tail], &new[..new.len() - tail]);
     let mut steps = vec![Step::Same; head];
-    if old.len().saturating_mul(new.len()) > PAIRS_MAX {
-        steps.extend(vec![Step::Gone; old.len()]);
-        steps.extend(vec![Step::New; new.len()]);
-    } else {
-        steps.extend(between(old, new));
+    match old.len().saturating_mul(new.len()) > PAIRS_MAX {
+        true => steps.extend(far_apart(old, new)),
+        false => steps.extend(between(old, new)),
     }
     steps.extend(vec![Step::Same; tail]);
     steps
@@ -120,6 +120,28 @@ fn between(old: &[&str], new: &[&str]) -> Vec<Step> {
         o += usize::from(step != Step::New);
         n += usize::from(step != Step::Gone);
         steps.push(step);
+    }
+    steps
+}
+
+/// Small changes with many lines between them: after each, the nearest place where the two go on alike.
+fn far_apart(old: &[&str], new: &[&str]) -> Vec<Step> {
+    let (mut o, mut n, mut steps) = (0, 0, Vec::new());
+    let alike = |o: usize, n: usize| {
+        o < old.len() && n < new.len() && old[o..].iter().zip(&new[n..]).take(2).all(|(one, two)| one == two)
+    };
+    while o < old.len() || n < new.len() {
+        if alike(o, n) {
+            (o, n) = (o + 1, n + 1);
+            steps.push(Step::Same);
+            continue;
+        }
+        let near = (1..=AHEAD_MAX)
+            .find_map(|d| (0..=d).map(|gone| (gone, d - gone)).find(|(gone, new)| alike(o + gone, n + new)));
+        let (gone, added) = near.unwrap_or((old.len() - o, new.len() - n));
+        steps.extend(vec![Step::Gone; gone]);
+        steps.extend(vec![Step::New; added]);
+        (o, n) = (o + gone, n + added);
     }
     steps
 }

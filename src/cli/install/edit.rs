@@ -56,7 +56,7 @@ impl Edits {
 }
 
 /// The white space right before `at`, from the last line break on.
-pub fn lead(text: &str, at: usize) -> &str {
+fn lead(text: &str, at: usize) -> &str {
     let before = &text[..at];
     let space = &before[before.trim_end_matches([' ', '\t', '\r', '\n']).len()..];
     let Some(newline) = space.rfind('\n') else { return space };
@@ -65,20 +65,24 @@ pub fn lead(text: &str, at: usize) -> &str {
 }
 
 /// What stands between the members of an object: a line break and indentation, a space, or nothing.
-pub fn member_lead<'t>(text: &'t str, object: &Node) -> &'t str {
+fn member_lead<'t>(text: &'t str, object: &Node) -> &'t str {
     match object.members() {
         [] => " ",
         // A lone member may have a space before it that belongs to the brace.
         [one] => {
             let lead = lead(text, one.key.start);
-            if lead.contains('\n') { lead } else { " " }
+            match lead.contains('\n') {
+                true => lead,
+                false if colon(text, object) == ":" => "",
+                false => " ",
+            }
         }
         [_, second, ..] => lead(text, second.key.start),
     }
 }
 
 /// What stands between a name and its value.
-pub fn colon<'t>(text: &'t str, object: &Node) -> &'t str {
+fn colon<'t>(text: &'t str, object: &Node) -> &'t str {
     let between = |member: &Member| &text[member.key.end..member.value.span.start];
     object.members().first().map(between).filter(|colon| colon.trim() == ":").unwrap_or(": ")
 }
@@ -86,64 +90,80 @@ pub fn colon<'t>(text: &'t str, object: &Node) -> &'t str {
 /// Members to add: names, and values as JSON texts.
 pub type Pairs = Vec<(String, String)>;
 
-/// Adds members at the end of an object. `outer` stands before the object's own member.
-pub fn append_members(edits: &mut Edits, text: &str, (object, outer): (&Node, &str), pairs: &Pairs) {
+/// The hand that an object is written in.
+#[derive(Clone, Copy, Debug)]
+pub struct Hand<'t> {
+    /// What stands between members.
+    pub lead: &'t str,
+    /// What stands between a name and its value.
+    pub colon: &'t str,
+    /// One step of indentation.
+    pub step: &'t str,
+}
+
+impl<'t> Hand<'t> {
+    /// The hand of an object of a text.
+    pub fn of(text: &'t str, object: &Node) -> Hand<'t> {
+        Hand { lead: member_lead(text, object), colon: colon(text, object), step: step(text) }
+    }
+
+    /// The lead one step deeper; on one line it stays.
+    pub fn deeper(&self) -> String {
+        if self.lead.contains('\n') { format!("{}{}", self.lead, self.step) } else { self.lead.to_owned() }
+    }
+
+    /// What stands before the first member of a new object that is a member of this one, between two, and behind the last.
+    fn layout(&self) -> (String, String, &'t str) {
+        match self.lead.contains('\n') {
+            true => (self.deeper(), format!(",{}", self.deeper()), self.lead),
+            false => (String::new(), if self.lead.is_empty() { ",".to_owned() } else { ", ".to_owned() }, ""),
+        }
+    }
+}
+
+/// One step of indentation: the first that the text has.
+fn step(text: &str) -> &str {
+    let indent = |line: &'_ str| line.len() - line.trim_start_matches([' ', '\t']).len();
+    let first = text.lines().find(|line| indent(line) > 0 && line[indent(line)..].starts_with('"'));
+    first.map_or("  ", |line| &line[..indent(line)])
+}
+
+/// Adds members at the end of an object; `outer` is the hand of the object that it is a member of.
+pub fn append_members(edits: &mut Edits, text: &str, (object, outer): (&Node, &Hand<'_>), pairs: &Pairs) {
     if pairs.is_empty() {
         return;
     }
     match object.members().last() {
         Some(last) => {
-            let (lead, colon) = (member_lead(text, object), colon(text, object));
+            let Hand { lead, colon, .. } = Hand::of(text, object);
             let added: String =
                 pairs.iter().map(|(name, value)| format!(",{lead}{}{colon}{value}", quoted(name))).collect();
             edits.insert(last.value.span.end, added);
         }
         None => {
             let inside = &text[object.span.start + 1..object.span.end - 1];
-            let (lead, between, end) = layout(outer);
-            let added: Vec<String> = pairs.iter().map(|(name, value)| format!("{}: {value}", quoted(name))).collect();
+            let (lead, between, end) = outer.layout();
+            let colon = outer.colon;
+            let added: Vec<String> =
+                pairs.iter().map(|(name, value)| format!("{}{colon}{value}", quoted(name))).collect();
             let end = if inside.contains('\n') { "" } else { end };
             edits.insert(object.span.start + 1, format!("{lead}{}{end}", added.join(&between)));
         }
     }
 }
 
-/// A new object; `outer` stands before its own member.
-pub fn object(pairs: &Pairs, (outer, colon): (&str, &str)) -> String {
-    let (lead, between, end) = layout(outer);
+/// A new object; `outer` is the hand of the object that it will be a member of.
+pub fn object(pairs: &Pairs, outer: &Hand<'_>) -> String {
+    let (lead, between, end) = outer.layout();
+    let colon = outer.colon;
     let members: Vec<String> = pairs.iter().map(|(name, value)| format!("{}{colon}{value}", quoted(name))).collect();
     format!("{{{lead}{}{end}}}", members.join(&between))
 }
 
-/// What stands before the first member of an object, between two, and behind the last.
-fn layout(outer: &str) -> (String, String, &str) {
-    match outer.contains('\n') {
-        true => (deeper(outer), format!(",{}", deeper(outer)), outer),
-        false => (String::new(), if outer.is_empty() { ",".to_owned() } else { ", ".to_owned() }, ""),
-    }
-}
-
 /// Adds a member behind another one.
 pub fn insert_after(edits: &mut Edits, text: &str, (object, after): (&Node, &Member), (name, value): (&str, &str)) {
-    let (lead, colon) = (member_lead(text, object), colon(text, object));
+    let Hand { lead, colon, .. } = Hand::of(text, object);
     edits.insert(after.value.span.end, format!(",{lead}{}{colon}{value}", quoted(name)));
-}
-
-/// A lead with one more step of indentation, in tabs where there are tabs.
-pub fn deeper(lead: &str) -> String {
-    let indent = &lead[lead.rfind('\n').map_or(0, |at| at + 1)..];
-    let step = match indent {
-        _ if indent.contains('\t') => "\t".to_owned(),
-        // The members of a server stand three or four steps deep.
-        _ if indent.len() % 4 == 0 && indent.len() >= 12 => "    ".to_owned(),
-        _ => "  ".to_owned(),
-    };
-    format!("{lead}{step}")
-}
-
-/// The same where each member has a line of its own; a lead on one line stays.
-pub fn deeper_where_lines(lead: &str) -> String {
-    if lead.contains('\n') { deeper(lead) } else { lead.to_owned() }
 }
 
 /// Takes a member out, with the comma that kept it apart.
@@ -217,8 +237,8 @@ pub fn remove_first(edits: &mut Edits, array: &Node, count: usize) {
 }
 
 /// An array of strings on one line.
-pub fn array(items: &[String], colon: &str) -> String {
-    let comma = if colon == ":" { "," } else { ", " };
+pub fn array(items: &[String], hand: &Hand<'_>) -> String {
+    let comma = if hand.colon == ":" { "," } else { ", " };
     let items: Vec<String> = items.iter().map(|item| quoted(item)).collect();
     format!("[{}]", items.join(comma))
 }

@@ -14,6 +14,8 @@ mod rewrite;
 pub mod target;
 mod undo;
 
+pub use plan::Row;
+
 #[cfg(test)]
 mod tests;
 
@@ -21,11 +23,13 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 
+pub use self::diff::sounds_secret;
+
 use self::client::{Place, Scope, Surroundings, System};
 use self::document::Document;
 use self::entry::Entry;
 use self::file::Original;
-use self::plan::{Action, CONNECTED, Plan, Planner, Row};
+use self::plan::{Action, CONNECTED, Plan, Planner};
 use self::record::{Record, Records};
 use self::target::{Found, Target};
 use super::address::Address;
@@ -154,7 +158,8 @@ impl Run {
             record.changes.into_iter().filter_map(move |change| Some((change.store?, file.clone(), change.at)))
         });
         let taken = taken.collect();
-        Ok(Planner { client: self.flags.client, around: &self.around, program, data_dir, taken })
+        let named = !self.flags.servers.is_empty();
+        Ok(Planner { client: self.flags.client, around: &self.around, program, data_dir, named, taken })
     }
 
     fn places(&self) -> Vec<Place> {

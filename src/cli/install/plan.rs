@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::client::{Client, Surroundings};
 use super::document::Document;
-use super::edit::{self, Edits, Pairs};
+use super::edit::{self, Edits, Hand, Pairs};
 use super::entry::Entry;
 use super::record::{Change, Record};
 use super::rewrite::{self, Wrapping};
@@ -19,7 +20,7 @@ use crate::model::json::quoted;
 pub const CONNECTED: &str = "durable-mcp";
 
 /// What becomes of one entry.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Row {
     /// The client.
     pub client: &'static str,
@@ -38,7 +39,7 @@ pub struct Row {
 }
 
 /// What is done to an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     /// It is put behind `wrap`.
@@ -80,6 +81,8 @@ pub struct Planner<'a> {
     pub program: String,
     /// The data folder, where it is not the usual one.
     pub data_dir: Option<String>,
+    /// The servers were named one by one.
+    pub named: bool,
     /// Names of stores that other entries have.
     pub taken: Vec<(String, std::path::PathBuf, Vec<String>)>,
 }
@@ -93,6 +96,11 @@ impl Planner<'_> {
             let mut row = self.row(target, found);
             match &found.entry {
                 Entry::Foreign(why) => (row.action, row.note) = (Action::Refused, Some(why.clone())),
+                Entry::Http { url, headers } if !self.named && headers.is_empty() && may_sign_in(url) => {
+                    let words = "the client may sign in to this server by itself (OAuth), which `wrap` can not; name it with \
+                                 --server to wrap it all the same";
+                    (row.action, row.note) = (Action::Refused, Some(words.to_owned()));
+                }
                 Entry::Wrapped { program, .. } | Entry::Connected { program } if *program == self.program => {}
                 entry => {
                     let (wrapping, note) = self.wrapping(target, found, entry);
@@ -124,7 +132,8 @@ impl Planner<'_> {
             match plan.record.changes.iter_mut().find(|change| change.at == at) {
                 // The program moved: what was there before `wrap` is known already.
                 Some(known) if !wraps => known.installed = installed,
-                _ if !wraps => {}
+                // What somebody else put behind `wrap` goes back to that.
+                _ if !wraps => plan.record.note(Change { at, original, installed, ..Change::default() }),
                 _ => plan.record.note(Change {
                     at,
                     store: Some(wrapping.name),
@@ -150,37 +159,42 @@ impl Planner<'_> {
             pairs.push(("type".to_owned(), quoted("stdio")));
         }
         pairs.push(("command".to_owned(), quoted(&self.program)));
-        pairs.push(("args".to_owned(), edit::array(&args, ": ")));
         let text = &target.document.text;
         let at = vec![client.key().to_owned(), CONNECTED.to_owned()];
         let mut row = self.row(target, &Found { at: at.clone(), entry: Entry::Foreign(String::new()) });
         (row.action, row.note) = (Action::Added, None);
         let mut edits = Edits::default();
+        let mut entry = |outer: &Hand<'_>| {
+            pairs.push(("args".to_owned(), edit::array(&args, outer)));
+            edit::object(&pairs, outer)
+        };
+        let named = |name: &str, value: String| vec![(name.to_owned(), value)];
         let end = match &target.document.root {
             None => {
-                let servers =
-                    edit::object(&vec![(CONNECTED.to_owned(), edit::object(&pairs, ("\n    ", ": ")))], ("\n  ", ": "));
-                let root = edit::object(&vec![(client.key().to_owned(), servers)], ("\n", ": "));
-                edits.insert(text.len(), root);
+                let hand = |lead| Hand { lead, colon: ": ", step: "  " };
+                let servers = edit::object(&named(CONNECTED, entry(&hand("\n    "))), &hand("\n  "));
+                edits.insert(text.len(), edit::object(&named(client.key(), servers), &hand("\n")));
                 Vec::new()
             }
             Some(root) => match root.get(client.key()) {
                 Some(servers) => {
-                    let outer = edit::member_lead(text, root);
-                    let lead = match servers.members().is_empty() {
-                        true => edit::deeper_where_lines(outer),
-                        false => edit::member_lead(text, servers).to_owned(),
+                    let outer = Hand::of(text, root);
+                    let deeper = outer.deeper();
+                    let own = match servers.members().is_empty() {
+                        true => Hand { lead: &deeper, ..outer },
+                        false => Hand::of(text, servers),
                     };
-                    let entry = edit::object(&pairs, (&lead, edit::colon(text, servers)));
-                    edit::append_members(&mut edits, text, (servers, outer), &vec![(CONNECTED.to_owned(), entry)]);
+                    edit::append_members(&mut edits, text, (servers, &outer), &named(CONNECTED, entry(&own)));
                     at.clone()
                 }
                 None => {
-                    let lead = if root.members().is_empty() { "\n  " } else { edit::member_lead(text, root) };
-                    let colon = edit::colon(text, root);
-                    let entry = edit::object(&pairs, (&edit::deeper_where_lines(lead), colon));
-                    let servers = edit::object(&vec![(CONNECTED.to_owned(), entry)], (lead, colon));
-                    edit::append_members(&mut edits, text, (root, "\n"), &vec![(client.key().to_owned(), servers)]);
+                    let lead = if root.members().is_empty() { Some("\n  ") } else { None };
+                    let own = Hand::of(text, root);
+                    let own = Hand { lead: lead.unwrap_or(own.lead), ..own };
+                    let deeper = own.deeper();
+                    let servers = edit::object(&named(CONNECTED, entry(&Hand { lead: &deeper, ..own })), &own);
+                    let around = Hand { lead: "\n", ..own };
+                    edit::append_members(&mut edits, text, (root, &around), &named(client.key(), servers));
                     vec![client.key().to_owned()]
                 }
             },
@@ -274,8 +288,9 @@ impl Planner<'_> {
                 }
                 wrapping.command = at.map_or_else(|| command.clone(), |at| at.to_string_lossy().into_owned());
                 let least = Client::least_path(self.around.system);
-                let needs = program::needs_path(Path::new(&wrapping.command), args, (&own, least));
-                wrapping.path = (path.is_none() && needs).then(|| program::lasting(&own));
+                if path.is_none() {
+                    wrapping.path = program::path_for(Path::new(&wrapping.command), args, (&own, least));
+                }
             }
             Entry::Http { headers, .. } if headers.is_empty() => {
                 let words =
@@ -304,6 +319,17 @@ impl Planner<'_> {
         self.taken.push((name.clone(), target.original.path.clone(), found.at.clone()));
         name
     }
+}
+
+/// Whether a server that is sent no credential may ask for one: any but those of this machine.
+fn may_sign_in(url: &str) -> bool {
+    let host = reqwest::Url::parse(url)
+        .ok()
+        .and_then(|url| url.host_str().map(|host| host.trim_matches(['[', ']']).to_owned()));
+    let here = host.is_some_and(|host| {
+        host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
+    });
+    !here && !url.contains(['?', '@'])
 }
 
 /// Takes an added entry out: exactly what was put in, where that is still there, else the entry alone.

@@ -52,14 +52,23 @@ fn is_program(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether a command, or a program that it starts itself, would not be found with the `least` `PATH`, but is with `path`.
-pub fn needs_path(command: &Path, args: &[String], (path, least): (&str, &str)) -> bool {
+/// The `PATH` that a command needs: where the command, or a program that it starts itself, would not be found with the
+/// `least` one but is with that of this shell, or beside the command.
+pub fn path_for(command: &Path, args: &[String], (path, least): (&str, &str)) -> Option<String> {
     let missing = |name: &str| find(name, path).is_some_and(|found| find(name, least) != Some(found));
+    let interpreter = interpreter(command);
+    if let Some(name) = &interpreter
+        && find(name, least).is_none()
+        && find(name, path).is_none()
+        && let Some(folder) = command.parent().and_then(Path::to_str)
+        && find(name, folder).is_some()
+    {
+        return Some(lasting(&format!("{folder}:{path}")));
+    }
     let by_name = command.file_name().and_then(|name| name.to_str()).is_some_and(missing);
-    let interpreter = interpreter(command).is_some_and(|name| missing(&name));
     // `sh -c "npx …"`, `env npx …`: a program that starts others finds them by PATH.
     let named = args.iter().flat_map(|arg| arg.split_whitespace()).any(|word| is_plain(word) && missing(word));
-    by_name || interpreter || named
+    (by_name || interpreter.is_some_and(|name| missing(&name)) || named).then(|| lasting(path))
 }
 
 fn is_plain(word: &str) -> bool {

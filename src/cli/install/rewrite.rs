@@ -2,7 +2,7 @@
 //! stays where the client fills it in, and no secret moves into the arguments, where every user of the machine could read it.
 
 use super::document::Node;
-use super::edit::{self, Edits, Pairs};
+use super::edit::{self, Edits, Hand, Pairs};
 use super::entry::Entry;
 use crate::model::json::quoted;
 
@@ -59,7 +59,7 @@ fn stdio(edits: &mut Edits, text: &str, node: &Node, wrapping: &Wrapping) {
             args
         }
         None => {
-            let list = edit::array(&words, edit::colon(text, node));
+            let list = edit::array(&words, &Hand::of(text, node));
             edit::insert_after(edits, text, (node, command), ("args", &list));
             command
         }
@@ -68,12 +68,12 @@ fn stdio(edits: &mut Edits, text: &str, node: &Node, wrapping: &Wrapping) {
     let wanted = [("PATH", &wrapping.path), ("DURABLE_MCP_DATA_DIR", &wrapping.data_dir)];
     let pairs = wanted.into_iter().filter(|(name, _)| env.is_none_or(|env| env.get(name).is_none()));
     let pairs: Pairs = pairs.filter_map(|(name, value)| Some((name.to_owned(), quoted(value.as_deref()?)))).collect();
-    let lead = edit::member_lead(text, node);
+    let hand = Hand::of(text, node);
     match env {
         _ if pairs.is_empty() => {}
-        Some(env) => edit::append_members(edits, text, (env, lead), &pairs),
+        Some(env) => edit::append_members(edits, text, (env, &hand), &pairs),
         None => {
-            let object = edit::object(&pairs, (lead, edit::colon(text, node)));
+            let object = edit::object(&pairs, &hand);
             edit::insert_after(edits, text, (node, last), ("env", &object));
         }
     }
@@ -82,7 +82,8 @@ fn stdio(edits: &mut Edits, text: &str, node: &Node, wrapping: &Wrapping) {
 fn http(edits: &mut Edits, text: &str, node: &Node, parts: (&str, &[String], &Wrapping)) {
     let (url, headers, wrapping) = parts;
     let Some(address) = node.member("url") else { return };
-    let (lead, colon) = (edit::member_lead(text, node), edit::colon(text, node));
+    let hand = Hand::of(text, node);
+    let Hand { lead, colon, .. } = hand;
     let is_secret = url.contains(['?', '@', '#']) || url.contains("${");
     let mut words = vec!["wrap".to_owned(), "--name".to_owned(), wrapping.name.clone()];
     match is_secret {
@@ -96,7 +97,7 @@ fn http(edits: &mut Edits, text: &str, node: &Node, parts: (&str, &[String], &Wr
         variables.push(variable);
     }
     let command =
-        format!("\"command\"{colon}{},{lead}\"args\"{colon}{}", quoted(&wrapping.program), edit::array(&words, colon));
+        format!("\"command\"{colon}{},{lead}\"args\"{colon}{}", quoted(&wrapping.program), edit::array(&words, &hand));
     edits.replace(address.key.start..address.value.span.end, command);
     // A client's placeholders in the address and in headers are filled in by the client as before: in the environment.
     let exact_url = &text[address.value.span.clone()];
@@ -111,11 +112,11 @@ fn http(edits: &mut Edits, text: &str, node: &Node, parts: (&str, &[String], &Wr
             for (member, variable) in map.value.members().iter().zip(&variables) {
                 edits.replace(member.key.clone(), quoted(variable));
             }
-            edit::append_members(edits, text, (&map.value, lead), &more);
+            edit::append_members(edits, text, (&map.value, &hand), &more);
         }
         None if more.is_empty() => {}
         None => {
-            let object = edit::object(&more, (lead, colon));
+            let object = edit::object(&more, &hand);
             edits.insert(address.value.span.end, format!(",{lead}\"env\"{colon}{object}"));
         }
     }

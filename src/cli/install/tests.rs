@@ -28,7 +28,7 @@ fn around() -> Surroundings {
 }
 
 fn planner(client: Client, around: &Surroundings) -> Planner<'_> {
-    Planner { client, around, program: PROGRAM.to_owned(), data_dir: None, taken: Vec::new() }
+    Planner { client, around, program: PROGRAM.to_owned(), data_dir: None, named: true, taken: Vec::new() }
 }
 
 fn target(text: &str) -> Target {

@@ -2,7 +2,7 @@
 //! backwards, so that what was changed since stays. Works on one entry's text.
 
 use super::document::{Kind, Node};
-use super::edit::{self, Edits};
+use super::edit::{self, Edits, Hand};
 use super::record::Change;
 use crate::model::json::quoted;
 
@@ -87,7 +87,8 @@ fn http(edits: &mut Edits, text: &str, (node, words): (&Node, &[&str]), original
         let Some((header, variable)) = words.get(at + 1).and_then(|pair| pair.split_once('=')) else { continue };
         headers.push((header.to_owned(), from_env(variable).ok_or("the variable with one of its headers is gone")?));
     }
-    let (lead, colon) = (edit::member_lead(text, node), edit::colon(text, node));
+    let hand = Hand::of(text, node);
+    let colon = hand.colon;
     let command = node.member("command").ok_or("its command is gone")?;
     edits.replace(command.key.start..command.value.span.end, format!("\"url\"{colon}{url}"));
     edit::remove_member(edits, text, node, "args");
@@ -95,7 +96,7 @@ fn http(edits: &mut Edits, text: &str, (node, words): (&Node, &[&str]), original
         match headers.is_empty() {
             true => edit::remove_member(edits, text, node, "env"),
             false => {
-                let object = edit::object(&headers, (lead, colon));
+                let object = edit::object(&headers, &hand);
                 edits.replace(env.key.start..env.value.span.end, format!("\"headers\"{colon}{object}"));
             }
         }

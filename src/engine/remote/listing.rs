@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -11,7 +12,8 @@ use crate::model::id::ProcessId;
 use crate::store::{ListQuery, Result, Store, WorkerRow};
 
 /// A worker. Every member is always there; `null` says that it does not apply.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema, JsonSchema)]
+#[schemars(rename = "Worker")]
 pub struct WorkerView {
     /// The id; leases carry it.
     pub id: String,

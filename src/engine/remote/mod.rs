@@ -13,6 +13,6 @@ mod token;
 pub use claim::{Ask, Handed};
 pub use drain::{DrainRefused, drain};
 pub use error::Refused;
-pub use registry::{Registered, Registration, RemoteTool, RemoteWorker, Settings, ToolOffers, lane};
+pub use registry::{Registered, Registration, RemoteTool, RemoteWorker, Settings, ToolOffers, is_lane, lane};
 pub use report::{Beat, LeaseStatus, StepAnswer};
 pub use token::mint as lease_token;

@@ -186,6 +186,7 @@ impl Scene {
             ident,
             identity: Identity::default(),
             run_at_ms: None,
+            by: None,
             lease: None,
             waiter: Some(self.process),
             if_waited: IfWaited::New,

@@ -15,6 +15,7 @@ use super::migrate::{self, with_suffix};
 use super::open::{name_file, refuse_obstacles};
 use super::policies::Policies;
 use super::settings::SqliteSettings;
+use super::workers;
 use crate::model::execution::State;
 use crate::store::{Error, Result};
 
@@ -45,20 +46,26 @@ pub struct FileStatus {
     pub processes_alive: u64,
     /// Announced processes that are dead: the next start settles what they held.
     pub processes_dead: u64,
+    /// Remote workers that live.
+    pub remote_workers: u64,
 }
 
-/// Looks at the file at `path`. Blocks; changes nothing.
+/// Looks at the file at `path`; `now_ms` (since the epoch) tells which remote workers live. Blocks; changes nothing.
 ///
 /// # Errors
 ///
 /// One sentence: not there, no database, of another program, locked for too long.
-pub fn status(path: &Path) -> Result<FileStatus> {
+pub fn status(path: &Path, now_ms: i64) -> Result<FileStatus> {
     let connection = connect(path)?;
     let version = version(&connection, path)?;
     let read = || -> Sql<FileStatus> {
         let liveness = Liveness::of(path);
+        // The first schema has no table of workers.
+        let remote = if version >= 2 { workers::remote(&connection, now_ms)? } else { Vec::new() };
+        let mut processes = Read { connection: &connection, policies: &Policies::default() }.processes()?;
+        processes.retain(|process| remote.iter().all(|worker| worker.id != *process));
         let (mut alive, mut dead) = (0, 0);
-        for process in (Read { connection: &connection, policies: &Policies::default() }).processes()? {
+        for process in processes {
             *if liveness.is_alive(process) { &mut alive } else { &mut dead } += 1;
         }
         let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
@@ -77,6 +84,7 @@ pub fn status(path: &Path) -> Result<FileStatus> {
             newest_event_at_ms: connection.query_row(NEWEST, [], |row| row.get(0))?,
             processes_alive: alive,
             processes_dead: dead,
+            remote_workers: remote.iter().filter(|worker| worker.present && worker.lives).count() as u64,
         })
     };
     read().map_err(|fault| name_file(path, fault.error))

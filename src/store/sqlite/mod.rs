@@ -14,6 +14,7 @@ mod liveness;
 mod marks;
 mod migrate;
 mod open;
+mod pages;
 mod payloads;
 mod policies;
 mod prune;
@@ -61,7 +62,7 @@ use self::watch::Watch;
 use self::writer::{CLOSED, Job, Shared, Task, Writer};
 use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
-    Result, Retention, Store, Submit, SubmitOutcome, TokenRow, UpstreamRow,
+    Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
 use super::{Keep, KeepOutcome, Progressed, WorkerChange, WorkerRow, WorkersSeen};
 use crate::model::decide::Answer;
@@ -177,6 +178,10 @@ impl Store for SqliteStore {
 
     async fn list(&self, query: ListQuery) -> Result<Vec<Head>> {
         self.list(move |read| read.list(&query)).await
+    }
+
+    async fn touched(&self, query: TouchedQuery) -> Result<Vec<Head>> {
+        self.list(move |read| read.touched(&query)).await
     }
 
     async fn candidates(&self, query: CandidateQuery) -> Result<Vec<Head>> {

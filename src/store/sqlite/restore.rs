@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
@@ -64,6 +65,9 @@ pub fn restore(what: Restore<'_>, progress: &mut dyn FnMut(u64, u64)) -> Result<
     Ok(Restored { old: aside })
 }
 
+/// A look at the store, as another command line takes, is over sooner.
+const PATIENCE: Duration = Duration::from_millis(500);
+
 /// What is in the place of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Old {
@@ -88,6 +92,7 @@ fn look_alone(path: &Path) -> Result<Old> {
     let look = || -> rusqlite::Result<Old> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(PATIENCE)?;
         // In this mode a log is read without the memory that connections share, which only one may do at a time.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.execute_batch("BEGIN EXCLUSIVE; ROLLBACK")?;

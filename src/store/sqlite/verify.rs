@@ -106,12 +106,18 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn run(&mut self, version: i64) -> Checked {
         self.pages()?;
-        self.schema(version)?;
-        self.policies()?;
-        self.executions()?;
-        self.leftovers(Rule::Orphan, "events", NEXT_WITH_EVENTS)?;
-        self.leftovers(Rule::Orphan, "payloads", NEXT_WITH_PAYLOADS)?;
-        self.keys()
+        let done = self.schema(version);
+        self.part("the schema", done)?;
+        let done = self.policies();
+        self.part("the policies", done)?;
+        let done = self.executions();
+        self.part("the executions", done)?;
+        for table in of_executions(self.connection)? {
+            let done = self.leftovers(&table);
+            self.part(&table, done)?;
+        }
+        let done = self.keys();
+        self.part("the keys", done)
     }
 
     fn found(&mut self, finding: Finding) -> Checked {
@@ -155,11 +161,6 @@ impl Checker<'_> {
 
     /// Holds tables, indexes and triggers against those that the migrations make.
     fn schema(&mut self, version: i64) -> Checked {
-        let done = self.compare_schema(version);
-        self.part("the schema", done)
-    }
-
-    fn compare_schema(&mut self, version: i64) -> Checked {
         let wanted = schema_of(&migrated(version)?)?;
         let there = schema_of(self.connection)?;
         for (name, sql) in &wanted {
@@ -317,8 +318,13 @@ impl Checker<'_> {
         Ok((held == 0).then(what))
     }
 
-    /// Rows of another table whose execution is gone. `next` finds the next execution id in that table.
-    fn leftovers(&mut self, rule: Rule, what: &str, next: &str) -> Checked {
+    /// Rows of another table whose execution is gone.
+    fn leftovers(&mut self, table: &str) -> Checked {
+        // The next execution id after `?1`, and whether the execution is there.
+        let next = format!(
+            "SELECT id, EXISTS (SELECT 1 FROM executions e WHERE e.id = n.id) \
+             FROM (SELECT min(execution_id) AS id FROM \"{table}\" WHERE execution_id > ?1) n"
+        );
         let mut after = Some(String::new());
         while after.is_some() {
             let snapshot = self.connection.unchecked_transaction()?;
@@ -326,7 +332,7 @@ impl Checker<'_> {
             for _ in 0..PAGE {
                 let Some(at) = &after else { break };
                 let found: (Option<String>, bool) =
-                    self.connection.prepare_cached(next)?.query_row([at], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                    self.connection.prepare_cached(&next)?.query_row([at], |row| Ok((row.get(0)?, row.get(1)?)))?;
                 after = found.0;
                 if let (Some(id), false) = (&after, found.1) {
                     gone.push(id.clone());
@@ -334,7 +340,8 @@ impl Checker<'_> {
             }
             snapshot.finish()?;
             for id in gone {
-                self.found(Finding::of(id, rule, format!("its {what} are there, the execution is gone")))?;
+                let what = format!("it is gone, and {table} still has rows of it");
+                self.found(Finding::of(id, Rule::Orphan, what))?;
             }
         }
         Ok(())
@@ -360,26 +367,20 @@ impl Checker<'_> {
     }
 }
 
-/// The next execution id after `?1` in a table, and whether the execution is there.
-macro_rules! next_in {
-    ($table:literal) => {
-        concat!(
-            "SELECT id, EXISTS (SELECT 1 FROM executions e WHERE e.id = n.id) \
-             FROM (SELECT min(execution_id) AS id FROM ",
-            $table,
-            " WHERE execution_id > ?1) n"
-        )
-    };
-}
-
-const NEXT_WITH_EVENTS: &str = next_in!("execution_events");
-const NEXT_WITH_PAYLOADS: &str = next_in!("payloads");
-
 /// Keys that lead to no execution, or to one that does not carry them.
 const ASTRAY: &str = "SELECT k.execution_id, e.id IS NOT NULL FROM idempotency_keys k \
     LEFT JOIN executions e ON e.id = k.execution_id \
     WHERE e.id IS NULL OR e.namespace <> k.namespace OR e.upstream <> k.upstream OR e.tool <> k.tool \
     OR e.key IS NOT k.key";
+
+/// The tables whose rows belong to executions, the keys apart.
+fn of_executions(connection: &Connection) -> Sql<Vec<String>> {
+    const SELECT: &str = "SELECT m.name FROM sqlite_schema m, pragma_table_info(m.name) c \
+        WHERE m.type = 'table' AND c.name = 'execution_id' AND m.name <> 'idempotency_keys' ORDER BY 1";
+    let mut statement = connection.prepare(SELECT)?;
+    let names = statement.query_map([], |row| row.get(0))?;
+    Ok(names.collect::<rusqlite::Result<_>>()?)
+}
 
 /// A database in memory with the schema of that version.
 fn migrated(version: i64) -> Sql<Connection> {

@@ -74,7 +74,7 @@ fn finds(head: &Head, records: &[EventRecord], expected: &[Rule]) {
 }
 
 fn submitted() -> Event {
-    Event::Submitted { run_at_ms: None }
+    Event::Submitted { run_at_ms: None, by: None }
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn an_attempt_too_many_is_found() {
 #[test]
 fn a_history_begins_with_its_submission() {
     let (head, records) = history(&[leased(1), completed()]);
-    finds(&head, &records, &[Rule::Fold]);
+    finds(&head, &records, &[Rule::Fold, Rule::Fold]);
     let (head, records) = history(&[submitted(), submitted()]);
     finds(&head, &records, &[Rule::Fold]);
 }

@@ -11,6 +11,7 @@ mod http;
 mod leg;
 mod log_budget;
 mod message;
+mod overheard;
 mod peer;
 mod settings;
 mod snapshot;
@@ -20,6 +21,7 @@ mod supervisor;
 mod tests;
 
 pub use self::call::{Answer, Call, CallError, Progress, TimeoutKind};
+pub use self::overheard::Heard;
 pub use self::settings::{
     EraChoice, HttpSettings, INHERITED_VARIABLES, LegLimits, RestartSettings, Secret, StdioSettings, Transport,
     UpstreamSettings,
@@ -34,6 +36,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::call::{Bounds, until};
 use self::leg::Leg;
+use self::overheard::Overheard;
 use self::supervisor::Supervisor;
 
 /// One upstream MCP server: its leg, its restarts, and the last list of its tools. Cheap to clone; the server ends with
@@ -50,6 +53,7 @@ struct Inner {
     leg: watch::Receiver<Option<Arc<Leg>>>,
     wanted: Arc<Notify>,
     stop: CancellationToken,
+    overheard: Arc<Overheard>,
     _stop_on_drop: DropGuard,
 }
 
@@ -66,6 +70,7 @@ impl Upstream {
             leg: watch::Sender::new(None),
             wanted: Arc::default(),
             stop: stop.clone(),
+            overheard: Arc::default(),
         };
         let inner = Inner {
             settings,
@@ -74,6 +79,7 @@ impl Upstream {
             leg: supervisor.leg.subscribe(),
             wanted: supervisor.wanted.clone(),
             stop: stop.clone(),
+            overheard: supervisor.overheard.clone(),
             _stop_on_drop: stop.drop_guard(),
         };
         tokio::spawn(supervisor.run());
@@ -93,6 +99,11 @@ impl Upstream {
     /// Returns the last known list of tools, and each change of it; kept while the server is down.
     pub fn tools(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.inner.tools.clone()
+    }
+
+    /// Returns what a stdio server printed outside of the protocol so far.
+    pub fn heard(&self) -> Heard {
+        self.inner.overheard.heard()
     }
 
     /// Waits until the first start has succeeded, failed, or taken longer than `start_timeout`.

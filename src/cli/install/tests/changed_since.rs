@@ -73,7 +73,7 @@ fn without_a_record_an_entry_still_comes_out_of_its_wrapping() {
     let http =
         installed(Client::Cursor, r#"{"mcpServers":{"a":{"url":"https://a.example/?k=1","headers":{"X":"y"}}}}"#);
     let back = text_of(&uninstalled(Client::Cursor, &text_of(&http), Record::default()));
-    assert_eq!(back, r#"{"mcpServers":{"a":{"url":"https://a.example/?k=1", "headers":{"X":"y"}}}}"#);
+    assert_eq!(back, r#"{"mcpServers":{"a":{"url":"https://a.example/?k=1","headers":{"X":"y"}}}}"#);
 }
 
 #[test]

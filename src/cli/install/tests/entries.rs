@@ -124,7 +124,7 @@ fn an_http_entry_keeps_its_secrets_out_of_the_arguments() {
         Client::Cursor,
         r#"{"mcpServers":{"crm":{"url":"https://crm.example/mcp?key=s3cret"}}}"#,
         &format!(
-            r#"{{"mcpServers":{{"crm":{{"command":"{PROGRAM}", "args":["wrap","--name","crm","--url-env","MCP_SERVER_URL"], "env":{{"MCP_SERVER_URL":"https://crm.example/mcp?key=s3cret"}}}}}}}}"#
+            r#"{{"mcpServers":{{"crm":{{"command":"{PROGRAM}","args":["wrap","--name","crm","--url-env","MCP_SERVER_URL"],"env":{{"MCP_SERVER_URL":"https://crm.example/mcp?key=s3cret"}}}}}}}}"#
         ),
     );
 }
@@ -173,6 +173,40 @@ fn a_program_that_moved_is_named_where_it_is_now_and_the_way_back_is_kept() {
     let next = text_of(&plan);
     assert!(next.contains("/new/durable-mcp") && !next.contains(PROGRAM), "{next}");
     assert_eq!(text_of(&uninstalled(Client::Cursor, &next, plan.record)), before);
+}
+
+#[test]
+fn a_server_that_may_want_a_sign_in_is_wrapped_only_by_name() {
+    let around = around();
+    let mut planner = planner(Client::Cursor, &around);
+    let action = |planner: &mut super::Planner<'_>, entry: &str| {
+        let target = target(&format!(r#"{{"mcpServers":{{"a":{entry}}}}}"#));
+        let found = target.entries(Client::Cursor).unwrap();
+        planner.install(&target, &found, Record::default()).unwrap().rows[0].action
+    };
+    let open = r#"{"url":"https://mcp.example/mcp"}"#;
+    assert_eq!(action(&mut planner, open), Action::Wrapped);
+    planner.named = false;
+    assert_eq!(action(&mut planner, open), Action::Refused);
+    assert_eq!(action(&mut planner, r#"{"url":"${URL}"}"#), Action::Refused);
+    for entry in [
+        r#"{"url":"http://127.0.0.1:1/mcp"}"#,
+        r#"{"url":"http://[::1]:1/mcp"}"#,
+        r#"{"url":"http://localhost/mcp"}"#,
+        r#"{"url":"https://a.example/mcp?key=1"}"#,
+        r#"{"url":"https://a.example/mcp","headers":{"A":"b"}}"#,
+    ] {
+        assert_eq!(action(&mut planner, entry), Action::Wrapped, "{entry}");
+    }
+}
+
+#[test]
+fn what_somebody_wrapped_by_hand_goes_back_to_that() {
+    let by_hand = r#"{"mcpServers":{"kit":{"command":"durable-mcp","args":["wrap","--","/srv/kit"]}}}"#;
+    let plan = installed(Client::Cursor, by_hand);
+    let next = text_of(&plan);
+    assert!(next.contains(PROGRAM), "{next}");
+    assert_eq!(text_of(&uninstalled(Client::Cursor, &next, plan.record)), by_hand);
 }
 
 #[test]

@@ -122,3 +122,33 @@ fn a_path_is_kept_without_what_does_not_last() {
     let real = std::fs::canonicalize(&real).unwrap();
     assert_eq!(program::lasting(shell.join("1_2").to_str().unwrap()), real.to_str().unwrap());
 }
+
+#[test]
+fn a_program_gets_the_path_that_it_needs_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bin, least) = (folder.path().join("bin"), folder.path().join("least"));
+    std::fs::create_dir(&bin).unwrap();
+    std::fs::create_dir(&least).unwrap();
+    let make = |path: PathBuf, text: &str| {
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    };
+    let npx = make(bin.join("npx"), "#!/usr/bin/env -S node\n");
+    make(bin.join("node"), "");
+    let sh = make(least.join("sh"), "");
+    let (bin, least) = (bin.to_str().unwrap(), least.to_str().unwrap());
+    let both = format!("{bin}:{least}");
+    let path_for = |command: &Path, args: &[&str], path: &str| {
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
+        program::path_for(command, &args, (path, least))
+    };
+    assert_eq!(path_for(&npx, &[], &both), Some(both.clone()));
+    assert_eq!(path_for(&sh, &["-c", "exec npx -y x"], &both), Some(both.clone()));
+    assert_eq!(path_for(&sh, &["-c", "echo"], &both), None);
+    assert_eq!(path_for(Path::new("/no/such/program"), &[], &both), None);
+    // The shell that installs knows no node, but there is one beside the script.
+    assert_eq!(path_for(&npx, &[], least), Some(both.clone()));
+    assert_eq!(program::find("npx", &both), Some(npx));
+    assert_eq!(program::find("npx", "relative"), None);
+}

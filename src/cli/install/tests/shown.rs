@@ -21,6 +21,10 @@ fn a_difference_is_shown_as_diff_shows_it() {
     let text = |first: &str, last: &str| document(&format!("{{\n\"x\": {first},\n{far}\"y\": {last}\n}}\n"));
     let two = unified("x", Some(&text("1", "1")), Some(&text("2", "2")));
     assert_eq!(two.matches("@@ -").count(), 2, "{two}");
+    let far = (0..3_000).map(|n| format!("\"k{n}\": {n},\n")).collect::<String>();
+    let text = |first: &str, last: &str| document(&format!("{{\n\"x\": {first},\n{far}\"y\": {last}\n}}\n"));
+    let large = unified("x", Some(&text("1,\n\"z\": 0", "1")), Some(&text("2", "2")));
+    assert_eq!((large.matches("@@ -").count(), large.lines().count()), (2, 17), "{large}");
 }
 
 #[test]

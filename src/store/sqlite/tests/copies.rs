@@ -105,7 +105,7 @@ async fn a_restore_refuses_a_store_that_is_used_or_full_and_puts_aside_when_told
     let old = put_back(&saved, &file.path(), true).unwrap().unwrap();
     assert_eq!(checked(&old).executions, 4, "the old store is whole");
     assert_eq!(checked(&file.path()).executions, 3);
-    let seen = status(&file.path()).unwrap();
+    let seen = status(&file.path(), 0).unwrap();
     assert_eq!((seen.states[&State::Leased], seen.processes_alive, seen.processes_dead), (1, 0, 1));
     // The next start has a store like any other, and sees whose work is to be settled.
     let store = file.store().await.unwrap();

@@ -74,7 +74,7 @@ async fn each_planted_fault_is_found_by_its_rule() {
         ("UPDATE execution_events SET body = '{' WHERE type = 'completed'", vec![Rule::Readable]),
         (
             "UPDATE execution_events SET type = 'promoted', body = '{}' WHERE type = 'completed'",
-            vec![Rule::Fold, Rule::Final],
+            vec![Rule::Fold, Rule::Final, Rule::Payload],
         ),
         ("UPDATE payloads SET body = 'other' WHERE kind = 'result' AND chunk = 1", vec![Rule::Payload]),
         ("DELETE FROM payloads WHERE kind = 'result' AND chunk = 1", vec![Rule::Payload]),
@@ -162,7 +162,7 @@ async fn a_check_ends_when_nobody_listens() {
 async fn a_look_at_a_file_changes_nothing_and_counts_what_is_there() {
     let file = TempFile::new();
     let scene = filled(&file).await;
-    let seen = status(&file.path()).unwrap();
+    let seen = status(&file.path(), 0).unwrap();
     assert_eq!(seen.states.values().sum::<u64>(), 3);
     assert_eq!((seen.schema_version, seen.processes_alive, seen.processes_dead), (seen.schema_known, 1, 0));
     assert_eq!(seen.payload_bytes, 3_000 + 3 * 2);
@@ -170,11 +170,11 @@ async fn a_look_at_a_file_changes_nothing_and_counts_what_is_there() {
     assert!(seen.wal_bytes > 0 && seen.wal_pages_waiting.is_some_and(|pages| pages > 0), "{seen:?}");
     writable(&file.path()).unwrap();
     scene.store.close().await;
-    let seen = status(&file.path()).unwrap();
+    let seen = status(&file.path(), 0).unwrap();
     assert_eq!((seen.processes_alive, seen.processes_dead, seen.wal_bytes), (0, 1, 0));
     // An older store is looked at and stays as it is; one that is none of ours is refused.
     assert!(inspect::connect(&file.path().with_extension("other")).is_err());
     let other = TempFile::new();
     other.raw().execute_batch("CREATE TABLE notes (id INTEGER)").unwrap();
-    assert!(status(&other.path()).unwrap_err().to_string().contains("not a store"));
+    assert!(status(&other.path(), 0).unwrap_err().to_string().contains("not a store"));
 }
