@@ -2,11 +2,11 @@
 
 use super::settings::{
     Auth, AuthMode, HttpTools, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Retention, Scheduler, Sessions,
-    Store, Worker, Wrap,
+    Store, Worker, Workers, Wrap,
 };
 use super::tools::{
     DefaultIdempotency, DefaultRetry, DefaultTimeout, Defaults, OnDisconnect, OwnPolicy, Response, Restart, Server,
-    ServerTool, Unkeyed,
+    ServerTool, Unkeyed, WorkerTool,
 };
 use super::units::{Bytes, Millis};
 use indexmap::IndexMap;
@@ -53,6 +53,22 @@ impl Default for Listener {
 impl Default for Worker {
     fn default() -> Self {
         Self { slots: 64, poll_interval: Millis(1_000) }
+    }
+}
+
+impl Default for Workers {
+    fn default() -> Self {
+        Self {
+            max_registered: 1_000,
+            max_tools: 256,
+            tool_bytes: Bytes(64 << 10),
+            claim_max: 64,
+            claim_wait_max: Millis(30_000),
+            max_steps: 1_000,
+            step_bytes: Bytes(1 << 20),
+            checkpoint_bytes: Bytes(256 << 10),
+            tools: IndexMap::new(),
+        }
     }
 }
 
@@ -195,6 +211,12 @@ impl Default for Server {
 impl Default for Restart {
     fn default() -> Self {
         Self { initial_interval: Millis(200), max_interval: Millis(30_000), reset_after: Millis(60_000) }
+    }
+}
+
+impl Default for WorkerTool {
+    fn default() -> Self {
+        Self { enabled: true, policy: OwnPolicy::default(), key_argument: None }
     }
 }
 

@@ -3,7 +3,8 @@
 
 use super::secret::Text;
 use super::settings::Config;
-use super::tools::{Delivery, OnDisconnect, OwnPolicy, Reconcile, Response, RetryOn, Unkeyed};
+use super::tools::{Delivery, OnDisconnect, OwnPolicy, OwnRetry, OwnTimeout, Reconcile, Response, RetryOn, Unkeyed};
+use super::units::Millis;
 
 /// Everything that a call of one tool needs to know. Times are milliseconds.
 #[derive(Clone, Debug)]
@@ -83,6 +84,29 @@ impl Config {
             key_argument: tool.and_then(|tool| tool.key_argument.clone()),
             ..self.policy(&layers)
         }
+    }
+
+    /// Returns the policy of a tool of remote workers; what is not configured is as the worker registered it, else at its
+    /// default. The worker's word on delivery is not among it.
+    pub fn worker_tool_policy(&self, tool: &str, timeout_ms: Option<i64>, max_attempts: Option<u32>) -> Policy {
+        let tool = self.workers.tools.get(tool);
+        let registered = OwnPolicy {
+            timeout: OwnTimeout { attempt: timeout_ms.map(Millis), ..OwnTimeout::default() },
+            retry: OwnRetry { max_attempts, ..OwnRetry::default() },
+            ..OwnPolicy::default()
+        };
+        let layers: Vec<&OwnPolicy> = tool.map(|tool| &tool.policy).into_iter().chain([&registered]).collect();
+        Policy {
+            enabled: tool.is_none_or(|tool| tool.enabled),
+            key_argument: tool.and_then(|tool| tool.key_argument.clone()),
+            ..self.policy(&layers)
+        }
+    }
+
+    /// Returns how many calls of a tool of remote workers wait for one.
+    pub fn worker_tool_queue(&self) -> Queue {
+        let defaults = &self.defaults;
+        Queue { concurrency: defaults.concurrency, length: defaults.queue, timeout_ms: defaults.queue_timeout.0 }
     }
 
     /// Returns how many calls an upstream runs at once and how many wait for it.

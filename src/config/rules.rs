@@ -131,6 +131,9 @@ pub(super) fn check(root: &Node, problems: &mut Problems) {
         http_tools::check(entry, root, problems);
         check_policy(&entry.node, problems);
     }
+    for entry in root.get(&["workers", "tools"]).map(Node::entries).into_iter().flatten() {
+        check_policy(&entry.node, problems);
+    }
     if let Some(entry) = root.get(&["namespaces"]).and_then(|namespaces| namespaces.entry("default")) {
         let tools = entry.node.entry("tools");
         if let Some(tools) = tools {

@@ -2,7 +2,7 @@
 //! call are in `tools.rs`. Holds values only; what they mean is decided where they are used.
 
 use super::secret::{Secret, Text};
-use super::tools::{Defaults, OwnTool, Response, Server};
+use super::tools::{Defaults, OwnTool, Response, Server, WorkerTool};
 use super::units::{Bytes, Millis};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -19,6 +19,8 @@ pub struct Config {
     pub server: Listener,
     /// The worker inside this process.
     pub worker: Worker,
+    /// Remote workers, which run tools over HTTP.
+    pub workers: Workers,
     /// Who may call.
     pub auth: Auth,
     /// The timed right of a worker to work on an execution.
@@ -149,6 +151,39 @@ pub struct Worker {
     /// How often the store is asked for work when no wake-up came.
     #[schemars(extend("x-min-ms" = 1))]
     pub poll_interval: Millis,
+}
+
+/// Remote workers, which run tools over HTTP (`/worker/v1`).
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Workers {
+    /// The most workers registered at once; beyond it a registration is refused.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_registered: u32,
+    /// The most tools of one worker.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_tools: u32,
+    /// The largest description of one tool, schemas included.
+    #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824))]
+    pub tool_bytes: Bytes,
+    /// The most calls that one claim is answered with.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub claim_max: u32,
+    /// How long a claim waits for a call at most.
+    #[schemars(extend("x-max-ms" = 3_600_000))]
+    pub claim_wait_max: Millis,
+    /// The most named steps of one execution.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_steps: u32,
+    /// The largest result of a step.
+    #[schemars(extend("x-min-bytes" = 1, "x-max-bytes" = 1_073_741_824))]
+    pub step_bytes: Bytes,
+    /// The largest checkpoint.
+    #[schemars(extend("x-min-bytes" = 1, "x-max-bytes" = 1_073_741_824))]
+    pub checkpoint_bytes: Bytes,
+    /// The operator's word on tools, by name; it stands over what a worker registers.
+    #[schemars(extend("x-names" = 128))]
+    pub tools: IndexMap<String, WorkerTool>,
 }
 
 /// Who may call.

@@ -285,6 +285,20 @@ pub struct ServerTool {
     pub reconcile: Option<Reconcile>,
 }
 
+/// A tool of remote workers.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct WorkerTool {
+    /// Whether clients see the tool.
+    pub enabled: bool,
+    /// The policy of a call.
+    #[serde(flatten)]
+    pub policy: OwnPolicy,
+    /// Argument that carries the idempotency key.
+    #[schemars(length(min = 1, max = 255))]
+    pub key_argument: Option<Text>,
+}
+
 /// How a lost call asks the server whether it took effect.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

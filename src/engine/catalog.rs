@@ -45,6 +45,21 @@ pub struct Service {
     pub namespaces: Option<Vec<String>>,
 }
 
+impl Service {
+    /// True when callers in this namespace may call the tool.
+    pub fn is_offered_in(&self, namespace: &str) -> bool {
+        self.namespaces.as_ref().is_none_or(|allowed| allowed.iter().any(|name| name == namespace))
+    }
+
+    /// True when some caller may call both tools.
+    fn meets(&self, other: &Service) -> bool {
+        match &self.namespaces {
+            Some(namespaces) => namespaces.iter().any(|namespace| other.is_offered_in(namespace)),
+            None => other.namespaces.as_ref().is_none_or(|namespaces| !namespaces.is_empty()),
+        }
+    }
+}
+
 impl Default for Service {
     fn default() -> Self {
         Self {
@@ -89,7 +104,8 @@ pub struct Offer {
 pub struct Listing {
     /// In the order of configuration, then of each upstream.
     pub tools: Vec<Arc<Tool>>,
-    by_name: HashMap<String, Arc<Tool>>,
+    /// Tools of one name are offered in namespaces that do not meet.
+    by_name: HashMap<String, Vec<Arc<Tool>>>,
     /// Each upstream with its offer, in the order of configuration.
     pub upstreams: Vec<(String, Offer)>,
     /// Grows with each change.
@@ -97,9 +113,9 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// The tool clients call by `exposed`.
-    pub fn find(&self, exposed: &str) -> Option<&Arc<Tool>> {
-        self.by_name.get(exposed)
+    /// The tool that callers in `namespace` call by `exposed`.
+    pub fn find(&self, exposed: &str, namespace: &str) -> Option<&Arc<Tool>> {
+        self.by_name.get(exposed)?.iter().find(|tool| tool.service.is_offered_in(namespace))
     }
 
     /// True when something was heard of every upstream.
@@ -139,11 +155,12 @@ impl Catalog {
         let mut listing = Listing { upstreams: offers.clone(), ..Listing::default() };
         let mut collisions = Vec::new();
         for tool in offers.iter().flat_map(|(_, offer)| &offer.tools) {
-            if listing.by_name.contains_key(&tool.exposed) {
+            let namesakes = listing.by_name.entry(tool.exposed.clone()).or_default();
+            if namesakes.iter().any(|other| other.service.meets(&tool.service)) {
                 collisions.push(tool.exposed.clone());
                 continue;
             }
-            listing.by_name.insert(tool.exposed.clone(), tool.clone());
+            namesakes.push(tool.clone());
             listing.tools.push(tool.clone());
         }
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);

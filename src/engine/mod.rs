@@ -7,6 +7,8 @@ pub mod error;
 mod finishing;
 mod known_keys;
 pub mod operate;
+pub mod parking;
+pub mod remote;
 pub mod running;
 pub mod scheduler;
 pub mod slots;
@@ -67,6 +69,8 @@ pub struct Settings {
     pub worker_poll_ms: u64,
     /// Keys remembered as seen, so that a repeat is answered from a reader.
     pub known_keys_max: usize,
+    /// Remote workers.
+    pub remote: remote::Settings,
 }
 
 impl Default for Settings {
@@ -86,6 +90,7 @@ impl Default for Settings {
             stop_grace_ms: 2_000,
             worker_poll_ms: 1_000,
             known_keys_max: 16_384,
+            remote: remote::Settings::default(),
         }
     }
 }
@@ -125,6 +130,8 @@ pub struct Engine {
     running: Arc<Running>,
     known_keys: KnownKeys,
     local: OnceLock<Arc<dyn LocalWorker>>,
+    remote: remote::registry::Registry,
+    pulling: tokio::sync::Mutex<()>,
     unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
     draining: CancellationToken,
@@ -151,6 +158,8 @@ impl Engine {
             running: Arc::default(),
             known_keys: KnownKeys::new(settings.known_keys_max),
             local: OnceLock::new(),
+            remote: remote::registry::Registry::default(),
+            pulling: tokio::sync::Mutex::default(),
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),
             draining: CancellationToken::new(),

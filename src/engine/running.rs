@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::slots::Slot;
+use super::parking::Leased;
+use super::slots::{Holder, Slot};
 use super::waiters::Progress;
 use super::{Engine, Result};
 use crate::model::decide::{Answer, Command, Failure, LeaseRequest};
@@ -135,18 +136,33 @@ pub(super) struct Write<'a> {
 }
 
 impl Engine {
-    /// What a worker of this process asks for when it wants to run something.
-    pub(super) fn lease_request(&self) -> LeaseRequest {
-        LeaseRequest {
-            worker: self.worker_name.clone(),
-            process: self.process,
-            ttl_ms: self.settings.lease_ttl_ms,
-            takes_over: None,
-        }
+    /// What a holder asks for when it wants to run something.
+    pub(super) fn lease_request(&self, holder: &Holder) -> LeaseRequest {
+        let (worker, process) = match holder {
+            Holder::Local(_) => (&self.worker_name, self.process),
+            Holder::Claim(place) => place.worker(),
+        };
+        LeaseRequest { worker: worker.clone(), process, ttl_ms: self.settings.lease_ttl_ms, takes_over: None }
     }
 
-    /// Hands leased work to the worker of this process.
-    pub(super) fn start(&self, head: Arc<Head>, (arguments, meta): (Payload, Option<Payload>), slot: Slot) {
+    /// Hands leased work to its holder.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        head: Arc<Head>,
+        (arguments, meta): (Payload, Option<Payload>),
+        holder: Holder,
+    ) {
+        let slot = match holder {
+            Holder::Local(slot) => slot,
+            Holder::Claim(place) => {
+                // Whether it was cancelled or ended elsewhere is seen by whoever waits for it here.
+                self.waiters.look_again();
+                if let Err(leased) = place.give(Leased { head, arguments, meta }) {
+                    self.give_back(vec![leased]);
+                }
+                return;
+            }
+        };
         let lease = LeaseRef { id: head.id(), fencing_token: head.fencing_token };
         let cancel = self.running.insert(lease);
         // Whether it is cancelled elsewhere is seen by looking.
@@ -164,7 +180,7 @@ impl Engine {
     /// # Errors
     ///
     /// When the store can not be read or written; then nothing was started.
-    pub async fn claim(&self, candidate: &Head, slot: Slot) -> Result<bool> {
+    pub async fn claim(self: &Arc<Self>, candidate: &Head, holder: Holder) -> Result<bool> {
         let id = candidate.id();
         // What it needs comes first: a lease without the call's arguments would be a call lost.
         let arguments = self.store.payload(id, PayloadKind::Arguments).await?;
@@ -172,13 +188,13 @@ impl Engine {
             arguments.ok_or_else(|| store::Error::Damaged(format!("the arguments of execution {id} are missing")))?;
         let meta = self.store.payload(id, PayloadKind::Meta).await?;
         crash::point("before_claim");
-        let write = self.write(id, Command::Lease(self.lease_request()));
+        let write = self.write(id, Command::Lease(self.lease_request(&holder)));
         crash::point("before_claim");
         let applied = self.apply(Write { seen: Some(candidate), ..write }).await?;
         self.slots.dequeue(&candidate.ident.upstream, id);
         let Some(Applied { head, answer: Answer::Leased { .. } }) = applied else { return Ok(false) };
         crash::point("leased");
-        self.start(Arc::new(head), (arguments, meta), slot);
+        self.start(Arc::new(head), (arguments, meta), holder);
         Ok(true)
     }
 

@@ -65,6 +65,9 @@ impl Engine {
     pub fn start_loops(self: &Arc<Self>, scheduler: bool) {
         self.spawn(self.clone().heartbeat_loop());
         self.spawn(self.clone().foreign_loop());
+        if !self.settings.bound {
+            self.spawn(self.clone().remote_loop());
+        }
         if scheduler {
             self.spawn(self.clone().scheduler_loop());
             self.spawn(self.clone().retention_loop());
@@ -149,6 +152,25 @@ impl Engine {
                     () = self.stop.cancelled() => return,
                     () = tokio::time::sleep(Duration::from_millis(FOREIGN_POLL_MS)) => {}
                 }
+            }
+        }
+    }
+
+    /// Remote workers that registered elsewhere, and calls for those that wait here that came from elsewhere.
+    async fn remote_loop(self: Arc<Self>) {
+        loop {
+            if let Err(error) = self.look_for_remote().await {
+                tracing::warn!(code = error.code(), "the store could not be read for remote workers: {error}");
+            }
+            let pause = async {
+                match self.slots.claimed_lanes().is_empty() {
+                    true => tokio::time::sleep(Duration::from_millis(FOREIGN_POLL_MS)).await,
+                    false => self.store.changed(FOREIGN_POLL_MS).await,
+                }
+            };
+            tokio::select! {
+                () = self.stop.cancelled() => return,
+                () = pause => {}
             }
         }
     }

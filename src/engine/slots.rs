@@ -1,11 +1,12 @@
-//! How many calls run at once: in this process, and per upstream; and how many wait. Counts, announces that there may be
-//! work for a free slot, and decides nothing else.
+//! How many calls run at once: in this process, and per upstream; which claims of remote workers wait for calls; and how
+//! many calls wait. Counts, announces that there may be work for whoever is free, and decides nothing else.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
+use super::parking::{Parked, Place};
 use crate::model::id::ExecutionId;
 
 /// The bounds of one upstream.
@@ -39,20 +40,31 @@ struct Freed(Arc<Shared>);
 
 impl Drop for Freed {
     fn drop(&mut self) {
-        if self.0.lanes().values().any(|lane| lane.wanted || !lane.waiting.is_empty()) {
+        let lanes = self.0.lanes();
+        let mut local = lanes.values().filter(|lane| matches!(lane.takers, Takers::Slots(_)));
+        if local.any(|lane| lane.wanted || !lane.waiting.is_empty()) {
             self.0.work_available.notify_one();
         }
     }
+}
+
+/// Who holds a lease, which is where the leased work goes.
+#[derive(Debug)]
+pub enum Holder {
+    /// The worker of this process, with one of its slots.
+    Local(Slot),
+    /// A remote worker whose claim waits here for calls.
+    Claim(Place),
 }
 
 /// What a call gets when it arrives.
 #[derive(Debug)]
 pub enum Admission {
     /// It may run now.
-    Slot(Slot),
+    Now(Holder),
     /// It has to wait and has a place in the queue, until [`Slots::dequeue`]. Its time there is bounded.
     Queue {
-        /// In milliseconds; absent when no worker of this process runs that upstream.
+        /// In milliseconds; absent when no worker that this process knows runs that upstream.
         queue_timeout_ms: Option<i64>,
     },
     /// The queue is full.
@@ -76,11 +88,20 @@ struct Shared {
 #[derive(Debug)]
 struct Lane {
     limits: UpstreamLimits,
-    free: Arc<Semaphore>,
+    takers: Takers,
     /// Calls that arrived in this process and wait.
     waiting: HashSet<ExecutionId>,
     /// Work of any origin was announced, and no free slot has looked for it since.
     wanted: bool,
+}
+
+/// Who takes the calls of a lane.
+#[derive(Debug)]
+enum Takers {
+    /// The worker of this process, while a slot is free.
+    Slots(Arc<Semaphore>),
+    /// Remote workers, while their claims wait here. The one that was served longest ago comes first.
+    Claims(VecDeque<Arc<Parked>>),
 }
 
 impl Slots {
@@ -92,9 +113,69 @@ impl Slots {
 
     /// Opens a lane: this process runs calls of `upstream`.
     pub fn open(&self, upstream: &str, limits: UpstreamLimits) {
-        let free = Arc::new(Semaphore::new(limits.concurrency));
-        let lane = Lane { limits, free, waiting: HashSet::new(), wanted: false };
+        let takers = Takers::Slots(Arc::new(Semaphore::new(limits.concurrency)));
+        let lane = Lane { limits, takers, waiting: HashSet::new(), wanted: false };
         self.0.lanes().insert(upstream.to_owned(), lane);
+    }
+
+    /// Opens a lane whose calls go to remote workers, unless it is open.
+    pub fn open_claims(&self, upstream: &str, limits: UpstreamLimits) {
+        // What an earlier life of this process left in the queue was announced to nobody.
+        let lane = || Lane { limits, takers: Takers::Claims(VecDeque::new()), waiting: HashSet::new(), wanted: true };
+        self.0.lanes().entry(upstream.to_owned()).or_insert_with(lane);
+    }
+
+    /// Lets a claim wait in these lanes, until [`Slots::unpark`].
+    pub(super) fn park(&self, upstreams: &[String], parked: &Arc<Parked>) {
+        let mut lanes = self.0.lanes();
+        for upstream in upstreams {
+            if let Some(Lane { takers: Takers::Claims(claims), .. }) = lanes.get_mut(upstream) {
+                claims.push_back(parked.clone());
+            }
+        }
+    }
+
+    /// Takes a claim out of these lanes.
+    pub(super) fn unpark(&self, upstreams: &[String], parked: &Arc<Parked>) {
+        let mut lanes = self.0.lanes();
+        for upstream in upstreams {
+            if let Some(Lane { takers: Takers::Claims(claims), .. }) = lanes.get_mut(upstream) {
+                claims.retain(|other| !Arc::ptr_eq(other, parked));
+            }
+        }
+    }
+
+    /// Which of these lanes may have work in the store. Whoever asks looks for it.
+    pub(super) fn wanted(&self, upstreams: &[String]) -> Vec<String> {
+        let mut lanes = self.0.lanes();
+        let mut wanted = Vec::new();
+        for upstream in upstreams {
+            if let Some(lane) = lanes.get_mut(upstream).filter(|lane| lane.wanted || !lane.waiting.is_empty()) {
+                lane.wanted = false;
+                wanted.push(upstream.clone());
+            }
+        }
+        wanted
+    }
+
+    /// There may be work of this lane in the store; nobody is woken.
+    pub(super) fn want(&self, upstream: &str) {
+        if let Some(lane) = self.0.lanes().get_mut(upstream) {
+            lane.wanted = true;
+        }
+    }
+
+    /// True when nothing is known to wait in this lane.
+    pub(super) fn is_quiet(&self, upstream: &str) -> bool {
+        self.0.lanes().get(upstream).is_none_or(|lane| !lane.wanted && lane.waiting.is_empty())
+    }
+
+    /// Every lane in which claims wait.
+    pub(super) fn claimed_lanes(&self) -> Vec<String> {
+        let lanes = self.0.lanes();
+        let claimed =
+            lanes.iter().filter(|(_, lane)| matches!(&lane.takers, Takers::Claims(claims) if !claims.is_empty()));
+        claimed.map(|(name, _)| name.clone()).collect()
     }
 
     /// From here on no slot is given any more; those given stay.
@@ -106,9 +187,9 @@ impl Slots {
     pub fn admit(&self, upstream: &str, id: ExecutionId) -> Admission {
         let mut lanes = self.0.lanes();
         let Some(lane) = lanes.get_mut(upstream) else { return Admission::Queue { queue_timeout_ms: None } };
-        let slot = if lane.waiting.is_empty() { self.take(lane) } else { None };
-        if let Some(slot) = slot {
-            return Admission::Slot(slot);
+        let holder = if lane.waiting.is_empty() { self.take(lane) } else { None };
+        if let Some(holder) = holder {
+            return Admission::Now(holder);
         }
         if lane.waiting.len() >= lane.limits.queue {
             return Admission::Full { waiting: lane.waiting.len() };
@@ -117,22 +198,23 @@ impl Slots {
         Admission::Queue { queue_timeout_ms: Some(lane.limits.queue_timeout_ms) }
     }
 
-    /// A slot for work found in the store, whoever waits.
-    pub fn try_take(&self, upstream: &str) -> Option<Slot> {
+    /// A holder for work found in the store, whoever waits.
+    pub fn try_take(&self, upstream: &str) -> Option<Holder> {
         let mut lanes = self.0.lanes();
         let lane = lanes.get_mut(upstream)?;
-        let slot = self.take(lane);
-        lane.wanted |= slot.is_none();
-        slot
+        let holder = self.take(lane);
+        lane.wanted |= holder.is_none();
+        holder
     }
 
-    /// Upstreams of this process with a free slot. Whoever asks looks for work of these.
+    /// Upstreams that the worker of this process runs with a free slot. Whoever asks looks for work of these.
     pub fn free_upstreams(&self) -> Vec<String> {
         if self.0.process.is_closed() || self.0.process.available_permits() == 0 {
             return Vec::new();
         }
         let mut lanes = self.0.lanes();
-        let free = lanes.iter_mut().filter(|(_, lane)| lane.free.available_permits() > 0);
+        let is_free = |takers: &Takers| matches!(takers, Takers::Slots(free) if free.available_permits() > 0);
+        let free = lanes.iter_mut().filter(|(_, lane)| is_free(&lane.takers));
         let looked_at = free.map(|(name, lane)| {
             lane.wanted = false;
             name.clone()
@@ -157,11 +239,20 @@ impl Slots {
         self.0.lanes().values().flat_map(|lane| lane.waiting.iter().copied()).collect()
     }
 
-    /// There may be work of `upstream` for a worker of this process.
+    /// There may be work of `upstream` for a worker that this process knows.
     pub fn announce(&self, upstream: &str) {
-        if let Some(lane) = self.0.lanes().get_mut(upstream) {
-            lane.wanted = true;
-            self.0.work_available.notify_one();
+        let mut lanes = self.0.lanes();
+        let Some(lane) = lanes.get_mut(upstream) else { return };
+        lane.wanted = true;
+        match &mut lane.takers {
+            Takers::Slots(_) => self.0.work_available.notify_one(),
+            Takers::Claims(claims) => {
+                // One is enough: it tells the next one when it leaves something.
+                if let Some(at) = claims.iter().position(|claim| claim.has_room()) {
+                    claims[at].wake();
+                    claims.rotate_left(at + 1);
+                }
+            }
         }
     }
 
@@ -170,10 +261,19 @@ impl Slots {
         self.0.work_available.notified().await;
     }
 
-    fn take(&self, lane: &Lane) -> Option<Slot> {
-        let upstream = lane.free.clone().try_acquire_owned().ok()?;
-        let process = self.0.process.clone().try_acquire_owned().ok()?;
-        Some(Slot { _upstream: upstream, _process: process, _freed: Freed(self.0.clone()) })
+    fn take(&self, lane: &mut Lane) -> Option<Holder> {
+        match &mut lane.takers {
+            Takers::Slots(free) => {
+                let upstream = free.clone().try_acquire_owned().ok()?;
+                let process = self.0.process.clone().try_acquire_owned().ok()?;
+                Some(Holder::Local(Slot { _upstream: upstream, _process: process, _freed: Freed(self.0.clone()) }))
+            }
+            Takers::Claims(claims) => {
+                let (at, place) = claims.iter().enumerate().find_map(|(at, claim)| Some((at, claim.admit()?)))?;
+                claims.rotate_left(at + 1);
+                Some(Holder::Claim(place))
+            }
+        }
     }
 }
 

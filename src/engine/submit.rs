@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::catalog::Tool;
 use super::finishing::Finishing;
 use super::known_keys::Known;
-use super::slots::{Admission, Slot};
+use super::slots::{Admission, Holder};
 use super::ticket::Ticket;
 use super::waiters::Seat;
 use super::{Engine, Error, Result};
@@ -134,8 +134,8 @@ impl Engine {
         let Arrival { call, arguments_hash } = arrival;
         let tool = &call.tool;
         let id = self.new_execution_id();
-        let (slot, start_by_ms) = match self.slots.admit(&tool.upstream, id) {
-            Admission::Slot(slot) => (Some(slot), None),
+        let (holder, start_by_ms) = match self.slots.admit(&tool.upstream, id) {
+            Admission::Now(holder) => (Some(holder), None),
             Admission::Queue { queue_timeout_ms } => {
                 (None, queue_timeout_ms.map(|timeout_ms| self.now_ms().saturating_add(timeout_ms)))
             }
@@ -160,7 +160,7 @@ impl Engine {
             },
             identity: tool.identity,
             run_at_ms: None,
-            lease: slot.as_ref().map(|_| self.lease_request()),
+            lease: holder.as_ref().map(|holder| self.lease_request(holder)),
             waiter: marks.then_some(self.process),
             if_waited,
         };
@@ -172,14 +172,14 @@ impl Engine {
             now_ms: self.now_ms(),
         };
         // What is stored for any worker may end before the caller has its ticket.
-        let _seat = slot.is_none().then(|| Seat::take(&self.waiters, id));
+        let _seat = holder.is_none().then(|| Seat::take(&self.waiters, id));
         let outcome = self.store.submit(submit).await;
         crash::point("submitted");
         if !matches!(outcome, Ok(SubmitOutcome::New(_))) {
             self.slots.dequeue(&tool.upstream, id);
         }
         match outcome? {
-            SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, slot))),
+            SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, holder))),
             SubmitOutcome::Existing(head) => self.joined(*head).await.map(Stored::Ticket),
             SubmitOutcome::Waited(id) => Ok(Stored::Waited(id)),
             SubmitOutcome::Conflict(id) => Err(Error::Conflict(id)),
@@ -199,12 +199,12 @@ impl Engine {
         Err(Error::Overloaded(text))
     }
 
-    /// A new execution: run it here when it is leased to this process, else let a worker find it.
-    fn accepted(self: &Arc<Self>, head: Head, call: &Call, slot: Option<Slot>) -> Ticket {
+    /// A new execution: hand it to its holder when it is leased already, else let a worker find it.
+    fn accepted(self: &Arc<Self>, head: Head, call: &Call, holder: Option<Holder>) -> Ticket {
         let ticket = Ticket::new(self.clone(), head, false);
-        match slot {
-            Some(slot) if ticket.head.state == State::Leased => {
-                self.start(ticket.head.clone(), (call.arguments.clone(), call.meta.clone()), slot);
+        match holder {
+            Some(holder) if ticket.head.state == State::Leased => {
+                self.start(ticket.head.clone(), (call.arguments.clone(), call.meta.clone()), holder);
             }
             _ => self.slots.announce(&call.tool.upstream),
         }

@@ -146,7 +146,7 @@ impl Access {
 
     fn operator() -> Access {
         let anonymous = Principal::anonymous();
-        let scopes = Scopes::of(&[Scope::Call, Scope::Read, Scope::Cancel, Scope::Operate, Scope::Admin]);
+        let scopes = Scopes::of(&[Scope::Call, Scope::Read, Scope::Cancel, Scope::Work, Scope::Operate, Scope::Admin]);
         Access { principal: Principal { subject: OPERATOR.to_owned(), scopes, ..anonymous }, proof: Proof::LocalToken }
     }
 

@@ -14,3 +14,4 @@ pub mod proxy;
 pub mod refusal;
 pub mod router;
 pub mod token;
+pub mod worker;

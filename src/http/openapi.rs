@@ -14,7 +14,7 @@ use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
 use super::refusal::{Refusal, json};
-use super::{executions, health};
+use super::{executions, health, worker};
 
 #[cfg(test)]
 mod tests;
@@ -33,11 +33,21 @@ mod tests;
         executions::result,
         health::alive,
         health::ready,
+        worker::register::register,
+        worker::register::deregister,
+        worker::register::stats,
+        worker::claim::claim,
+        worker::report::heartbeat,
+        worker::report::complete,
+        worker::report::fail,
+        worker::report::release,
+        worker::report::step,
         openapi,
     ),
     components(schemas(Problem)),
     tags(
         (name = "executions", description = "Looking at executions. A foreign one is as if it were missing."),
+        (name = "worker", description = "The worker protocol; needs the scope `work`. Everything may be repeated."),
         (name = "health", description = "For supervisors; needs no credential."),
         (name = "description", description = "This document."),
     ),
@@ -77,6 +87,13 @@ async fn openapi() -> Result<Response, Refusal> {
 #[derive(Serialize, ToSchema)]
 #[serde(rename = "Problem")]
 pub struct Problem {
+    /// `about:blank`: `code` says which problem it is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The status in words.
+    pub title: String,
+    /// The status.
+    pub status: u16,
     /// The stable name.
     #[schema(example = "not_found")]
     pub code: String,

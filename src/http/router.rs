@@ -10,12 +10,15 @@ use super::executions;
 use super::health::{self, Readiness};
 use super::openapi;
 use super::refusal::Refusal;
-use crate::store::Store;
+use super::worker;
+use crate::engine::Engine;
 
 /// Everything that is served on one listener. The limit on bodies is `front.rs`'s.
-pub fn router(mcp: Router, store: Arc<dyn Store>, readiness: Arc<Readiness>) -> Router {
+pub fn router(mcp: Router, engine: &Arc<Engine>, readiness: Arc<Readiness>, limits: worker::Limits) -> Router {
+    let store = engine.store().clone();
     mcp.merge(health::routes(readiness, store.clone()))
         .merge(executions::routes(store))
+        .merge(worker::routes(engine.clone(), limits))
         .merge(openapi::routes())
         .fallback(async || {
             Refusal::not_found(

@@ -12,9 +12,9 @@ use super::call_params::CallParams;
 use super::face::Face;
 use super::id::Id;
 use super::keys;
+use super::progress::Rising;
 use super::reject::{RpcError, code};
 use super::session::Flight;
-use super::{listing, progress::Rising};
 use crate::engine::submit::Call;
 use crate::engine::ticket::{News, Ticket};
 use crate::engine::waiters::Progress;
@@ -146,11 +146,11 @@ impl Face {
         if let Some(called) = builtin::called(&params.name, params.arguments, self.settings.builtins) {
             return self.builtin(called?, params.meta.wait_ms, caller, flight).await;
         }
-        let mut tool = self.engine.catalog().listing().find(&params.name).cloned();
+        let namespace = &caller.principal.namespace;
+        let mut tool = self.engine.catalog().listing().find(&params.name, namespace).cloned();
         if tool.is_none() {
-            tool = self.listing().await.find(&params.name).cloned();
+            tool = self.listing().await.find(&params.name, namespace).cloned();
         }
-        let tool = tool.filter(|tool| listing::is_offered(tool, &caller.principal.namespace));
         let tool = tool.ok_or_else(|| self.unknown_tool(&params.name))?;
         let headers = caller.key_headers.iter().map(Vec::as_slice);
         let key = keys::resolve(params, headers, tool.service.key_argument.as_deref()).map_err(|e| e.rpc_error())?;

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::id::Id;
 use super::reject::{RpcError, code};
-use super::scan;
 use crate::model::json;
+use crate::model::scan;
 
 #[cfg(test)]
 mod tests;

@@ -107,7 +107,7 @@ impl Face {
 
 /// True when callers of the namespace may call the tool.
 pub fn is_offered(tool: &Tool, namespace: &str) -> bool {
-    tool.service.namespaces.as_ref().is_none_or(|allowed| allowed.iter().any(|name| name == namespace))
+    tool.service.is_offered_in(namespace)
 }
 
 fn render(tool: &Tool) -> Option<String> {

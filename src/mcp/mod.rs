@@ -22,7 +22,6 @@ pub mod names;
 pub mod progress;
 pub mod rate;
 pub mod reject;
-pub mod scan;
 pub mod session;
 pub mod splice;
 pub mod stdio;

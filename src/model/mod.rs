@@ -13,6 +13,7 @@ pub mod policy;
 pub mod principal;
 pub mod retry;
 pub mod revision;
+pub mod scan;
 pub mod submit;
 pub mod transitions;
 

@@ -36,6 +36,8 @@ impl Delivery {
 pub enum DeliverySource {
     /// The operator's configuration said so.
     Config,
+    /// The remote worker that registered the tool said so.
+    Worker,
     /// The tool's annotation `readOnlyHint: true`.
     ReadOnlyHint,
     /// The tool's annotation `idempotentHint: true`.
@@ -49,6 +51,7 @@ impl DeliverySource {
     pub fn as_str(self) -> &'static str {
         match self {
             DeliverySource::Config => "config",
+            DeliverySource::Worker => "worker",
             DeliverySource::ReadOnlyHint => "read_only_hint",
             DeliverySource::IdempotentHint => "idempotent_hint",
             DeliverySource::Default => "default",
@@ -65,10 +68,16 @@ pub struct Hints {
     pub idempotent: bool,
 }
 
-/// First match wins: the operator's word, then the hints, then the safe value.
-pub fn effective_delivery(configured: Option<Delivery>, hints: Hints) -> (Delivery, DeliverySource) {
-    match configured {
-        Some(delivery) => (delivery, DeliverySource::Config),
+/// First match wins: the operator's word, then that of the worker that registered the tool, then the hints, then the
+/// safe value.
+pub fn effective_delivery(
+    configured: Option<Delivery>,
+    registered: Option<Delivery>,
+    hints: Hints,
+) -> (Delivery, DeliverySource) {
+    match configured.or(registered) {
+        Some(delivery) if configured.is_some() => (delivery, DeliverySource::Config),
+        Some(delivery) => (delivery, DeliverySource::Worker),
         None if hints.read_only => (Delivery::AtLeastOnce, DeliverySource::ReadOnlyHint),
         None if hints.idempotent => (Delivery::AtLeastOnce, DeliverySource::IdempotentHint),
         None => (Delivery::AtMostOnce, DeliverySource::Default),

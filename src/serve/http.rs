@@ -60,7 +60,7 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
     let front = Arc::new(Front {
         guard: Guard::new(&guard).map_err(Failure::usage)?,
         auth: authentication(&loaded, listen, &assembly)?,
-        router: router(mcp, assembly.engine.store().clone(), assembly.readiness.clone()),
+        router: router(mcp, &assembly.engine, assembly.readiness.clone(), settings::worker_limits(config)),
         mcp_path: config.server.path.to_string(),
         namespaces: config.namespaces.keys().cloned().collect(),
         body_bytes_max: config.server.max_body_bytes.len(),

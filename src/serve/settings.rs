@@ -35,7 +35,33 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
         waiters_max: config.limits.waiters as usize,
         bound,
         result_bytes_max: config.limits.result_bytes.len(),
+        remote: remote(config),
         ..engine::Settings::default()
+    }
+}
+
+/// How the engine works with remote workers.
+fn remote(config: &Config) -> engine::remote::Settings {
+    let workers = &config.workers;
+    engine::remote::Settings {
+        workers_max: workers.max_registered as usize,
+        claim_max: workers.claim_max as usize,
+        claim_wait_max_ms: workers.claim_wait_max.0,
+        steps_max: workers.max_steps as usize,
+        queue: limits(config.worker_tool_queue()),
+    }
+}
+
+/// What the worker routes accept.
+pub fn worker_limits(config: &Config) -> crate::http::worker::Limits {
+    let workers = &config.workers;
+    crate::http::worker::Limits {
+        tools: workers.max_tools as usize,
+        tool_bytes: workers.tool_bytes.len(),
+        step_bytes: workers.step_bytes.len(),
+        checkpoint_bytes: workers.checkpoint_bytes.len(),
+        result_bytes: config.limits.result_bytes.len(),
+        depth: config.server.max_depth as usize,
     }
 }
 
@@ -77,6 +103,7 @@ pub fn rules(policy: &config::Policy, namespaces: Option<Vec<String>>) -> Rules 
             config::tools::Delivery::AtLeastOnce => Delivery::AtLeastOnce,
             config::tools::Delivery::AtMostOnce => Delivery::AtMostOnce,
         }),
+        registered_delivery: None,
         retry: RetryPolicy {
             max_attempts: policy.retry.max_attempts,
             initial_interval_ms: policy.retry.initial_interval_ms,

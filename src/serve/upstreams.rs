@@ -11,6 +11,7 @@ use super::{http_tools, settings};
 use crate::config::Loaded;
 use crate::config::tools::{OwnTool, Server};
 use crate::engine::Engine;
+use crate::engine::remote::RemoteTool;
 use crate::engine::slots::UpstreamLimits;
 use crate::mcp::names::{self, Naming};
 use crate::worker::command::{CommandTool, Definition, Limits as CommandLimits};
@@ -18,6 +19,8 @@ use crate::worker::demo::Demo;
 use crate::worker::executor::Executor;
 use crate::worker::publish::{self, ExposedName, Publisher};
 use crate::worker::reconcile;
+use crate::worker::remote_tools::{RemoteRulesOf, RemoteTools};
+use crate::worker::rules::Rules;
 use crate::worker::upstream::{
     HttpSettings, LegLimits, RestartSettings, Secret, Snapshot, StdioSettings, Transport, Upstream, UpstreamSettings,
 };
@@ -38,6 +41,10 @@ pub struct Runnable {
 /// background and are offered as they were last known.
 pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, demo: bool, wrap: bool) -> Result<Runnable, Failure> {
     let publisher = publisher(engine, loaded, wrap);
+    if !wrap {
+        engine.attach_offers(Arc::new(RemoteTools::new(engine, remote_rules(loaded))));
+        engine.refresh_workers().await.map_err(|error| Failure::new(error.to_string()))?;
+    }
     let mut runnable = offer_own_tools(engine, loaded, &publisher, demo)?;
     let known = engine.store().upstreams().await.map_err(|error| Failure::new(error.to_string()))?;
     for (name, server) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
@@ -90,6 +97,19 @@ fn publisher(engine: &Arc<Engine>, loaded: &Arc<Loaded>, wrap: bool) -> Arc<Publ
         settings::rules(&policy, namespaces(&ruled, &naming(upstream, tool)))
     };
     Publisher::new(engine.clone(), Arc::new(rules), exposed)
+}
+
+/// The rules for tools of remote workers.
+fn remote_rules(loaded: &Arc<Loaded>) -> RemoteRulesOf {
+    let loaded = loaded.clone();
+    Arc::new(move |offer: &RemoteTool| {
+        let tool = &offer.tool;
+        let policy = loaded.config.worker_tool_policy(&tool.name, tool.timeout_ms, tool.max_attempts);
+        let allowed = namespaces(&loaded, &tool.name);
+        let visible = allowed.is_none_or(|allowed| allowed.contains(&offer.namespace));
+        let namespaces = visible.then(|| offer.namespace.clone()).into_iter().collect();
+        Rules { registered_delivery: tool.delivery, ..settings::rules(&policy, Some(namespaces)) }
+    })
 }
 
 /// The arguments that carry keys, by tool.

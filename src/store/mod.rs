@@ -5,9 +5,11 @@ pub mod conformance;
 pub mod crash;
 mod open;
 pub mod sqlite;
+mod worker;
 
 pub use open::open;
 pub use sqlite::SqliteSettings;
+pub use worker::{Keep, KeepOutcome, Kept, LeaseKey, Progressed, WorkerChange, WorkerKind, WorkerRow, WorkersSeen};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -314,11 +316,12 @@ pub trait Store: Send + Sync + 'static {
     /// Announces this process; until it is dropped with the store (or the process dies) it counts as alive.
     async fn register_process(&self, process: ProcessId, now_ms: i64) -> Result<()>;
 
-    /// Processes that are announced, hold leases or wait, and are dead. Asks the operating system, not a clock.
+    /// Processes that are announced, hold leases or wait, and are dead: asks the operating system, not a clock. And
+    /// remote workers of which nothing was heard for too long at `now_ms`, or that are gone and still hold leases.
     async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>>;
 
     /// Forgets a dead process: its waiting marks go, its row goes, and what was bound to it is bound no more. Called after
-    /// its leases are settled.
+    /// its leases are settled. The row of a worker is kept as gone: a late result of its newest lease is still taken.
     async fn bury_process(&self, process: ProcessId) -> Result<()>;
 
     /// Deletes what retention no longer keeps, in one small batch.
@@ -338,6 +341,19 @@ pub trait Store: Send + Sync + 'static {
     async fn put_upstream(&self, row: UpstreamRow) -> Result<()>;
     /// The last known pictures.
     async fn upstreams(&self) -> Result<Vec<UpstreamRow>>;
+
+    /// Registers a worker, again or for the first time; the row as it is stored, with the key of its first registration.
+    /// `None` when the id is another principal's, another namespace's, or of another kind.
+    async fn put_worker(&self, row: WorkerRow) -> Result<Option<WorkerRow>>;
+    /// Notes what happened to workers that are not gone; returns how many of `ids` those were.
+    async fn change_workers(&self, ids: Vec<ProcessId>, change: WorkerChange, now_ms: i64) -> Result<usize>;
+    /// Every worker, gone ones included; `None` when nothing but signs of life changed since change number `known`.
+    async fn workers(&self, known: Option<i64>) -> Result<Option<WorkersSeen>>;
+
+    /// Keeps a step's result or a checkpoint for later attempts, in one transaction with the look at the lease.
+    async fn keep(&self, keep: Keep) -> Result<KeepOutcome>;
+    /// What the attempts of an execution have kept so far.
+    async fn progressed(&self, id: ExecutionId) -> Result<Progressed>;
 
     /// Executions per state, for checks and totals.
     async fn totals(&self) -> Result<BTreeMap<State, u64>>;

@@ -8,6 +8,7 @@ pub mod http_call;
 mod http_client;
 pub mod publish;
 pub mod reconcile;
+pub mod remote_tools;
 pub mod rules;
 pub mod template;
 pub mod upstream;
@@ -105,8 +106,8 @@ impl Worker {
             let candidates = engine.store().candidates(query).await?;
             let mut claims = Vec::new();
             for candidate in &candidates {
-                if let Some(slot) = engine.slots().try_take(&candidate.ident.upstream) {
-                    claims.push(engine.claim(candidate, slot));
+                if let Some(holder) = engine.slots().try_take(&candidate.ident.upstream) {
+                    claims.push(engine.claim(candidate, holder));
                 }
             }
             // All or none of the errors matter: the claims that worked are at work already.

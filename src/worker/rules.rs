@@ -15,6 +15,8 @@ pub struct Rules {
     pub enabled: bool,
     /// The operator's word on delivery.
     pub delivery: Option<Delivery>,
+    /// The word of the remote worker that registered the tool.
+    pub registered_delivery: Option<Delivery>,
     /// Attempts and back-off.
     pub retry: RetryPolicy,
     /// Time limits.
@@ -49,6 +51,7 @@ impl Default for Rules {
         Self {
             enabled: true,
             delivery: None,
+            registered_delivery: None,
             retry: RetryPolicy::default(),
             timeouts: Timeouts::default(),
             unkeyed: identity.unkeyed,
@@ -91,7 +94,7 @@ pub fn offered(definition: &RawValue, upstream: &str, exposed: String, rules: &R
     }
     let annotations = peek.annotations.unwrap_or_default();
     let hints = Hints { read_only: annotations.read_only, idempotent: annotations.idempotent };
-    let (delivery, delivery_source) = effective_delivery(rules.delivery, hints);
+    let (delivery, delivery_source) = effective_delivery(rules.delivery, rules.registered_delivery, hints);
     Some(Tool {
         exposed,
         upstream: upstream.to_owned(),

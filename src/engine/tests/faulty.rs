@@ -13,6 +13,7 @@ use crate::store::{
     self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, UpstreamRow,
 };
+use crate::store::{Keep, KeepOutcome, Progressed, WorkerChange, WorkerRow, WorkersSeen};
 
 /// A real store whose methods fail as often as a test wants.
 pub(crate) struct Faulty {
@@ -124,6 +125,26 @@ impl Store for Faulty {
     }
     async fn upstreams(&self) -> Result<Vec<UpstreamRow>> {
         self.inner.upstreams().await
+    }
+    async fn put_worker(&self, row: WorkerRow) -> Result<Option<WorkerRow>> {
+        self.pass("put_worker")?;
+        self.inner.put_worker(row).await
+    }
+    async fn change_workers(&self, ids: Vec<ProcessId>, change: WorkerChange, now_ms: i64) -> Result<usize> {
+        self.pass("change_workers")?;
+        self.inner.change_workers(ids, change, now_ms).await
+    }
+    async fn workers(&self, known: Option<i64>) -> Result<Option<WorkersSeen>> {
+        self.pass("workers")?;
+        self.inner.workers(known).await
+    }
+    async fn keep(&self, keep: Keep) -> Result<KeepOutcome> {
+        self.pass("keep")?;
+        self.inner.keep(keep).await
+    }
+    async fn progressed(&self, id: ExecutionId) -> Result<Progressed> {
+        self.pass("progressed")?;
+        self.inner.progressed(id).await
     }
     async fn totals(&self) -> Result<BTreeMap<State, u64>> {
         self.inner.totals().await

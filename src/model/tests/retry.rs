@@ -72,6 +72,6 @@ fn the_operators_word_on_delivery_comes_before_the_tools() {
         (Some(AtMostOnce), hints(true, true), (AtMostOnce, DeliverySource::Config)),
         (Some(AtLeastOnce), hints(false, false), (AtLeastOnce, DeliverySource::Config)),
     ] {
-        assert_eq!(effective_delivery(configured, hints), expect);
+        assert_eq!(effective_delivery(configured, None, hints), expect);
     }
 }

@@ -10,6 +10,7 @@ mod retention;
 mod scene;
 mod storms;
 mod submissions;
+mod workers;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -114,6 +115,14 @@ macro_rules! store_cases {
                 tokens_are_added_listed_and_revoked_once,
                 the_last_picture_of_an_upstream_is_kept,
                 everything_is_there_after_a_reopening,
+            ],
+            workers: [
+                a_worker_registers_again_under_its_first_key,
+                workers_are_read_again_only_when_something_changed,
+                a_silent_remote_worker_is_dead_and_remembered_for_a_day,
+                a_worker_that_left_is_dead_while_it_holds_leases,
+                a_step_is_stored_once_by_whoever_holds_the_lease,
+                the_newest_checkpoint_is_kept_and_goes_with_the_payloads,
             ],
             storms: [
                 sixty_four_calls_with_one_key_are_one_execution,

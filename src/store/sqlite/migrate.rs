@@ -9,7 +9,10 @@ use rusqlite::{Connection, OptionalExtension};
 use super::fault::Fault;
 use crate::store::{Error, Result};
 
-const FILES: &[(&str, &str)] = &[("V1__executions", include_str!("../../../migrations/sqlite/V1__executions.sql"))];
+const FILES: &[(&str, &str)] = &[
+    ("V1__executions", include_str!("../../../migrations/sqlite/V1__executions.sql")),
+    ("V2__workers", include_str!("../../../migrations/sqlite/V2__workers.sql")),
+];
 
 /// The migrations of this program.
 pub(super) fn migrations() -> Vec<Migration> {

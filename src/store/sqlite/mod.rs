@@ -23,6 +23,7 @@ mod settings;
 mod submit;
 mod tx;
 mod watch;
+mod workers;
 mod writer;
 
 #[cfg(test)]
@@ -53,6 +54,7 @@ use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, UpstreamRow,
 };
+use super::{Keep, KeepOutcome, Progressed, WorkerChange, WorkerRow, WorkersSeen};
 use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
 use crate::model::execution::{Head, State};
@@ -183,11 +185,18 @@ impl Store for SqliteStore {
         self.write(move |tx| registry::put_process(tx, process, now_ms)).await
     }
 
-    async fn dead_processes(&self, _now_ms: i64) -> Result<Vec<ProcessId>> {
+    async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
         let liveness = Arc::clone(&self.liveness);
         self.list(move |read| {
+            let remote = workers::remote(read.connection, now_ms)?;
             let mut processes = read.processes()?;
-            processes.retain(|process| !liveness.is_alive(*process));
+            processes.extend(remote.iter().filter(|worker| worker.present).map(|worker| worker.id));
+            processes.sort_unstable();
+            processes.dedup();
+            processes.retain(|process| match remote.iter().find(|worker| worker.id == *process) {
+                Some(worker) => !worker.lives,
+                None => !liveness.is_alive(*process),
+            });
             Ok(processes)
         })
         .await
@@ -229,6 +238,33 @@ impl Store for SqliteStore {
 
     async fn upstreams(&self) -> Result<Vec<UpstreamRow>> {
         self.list(|read| registry::upstreams(read.connection)).await
+    }
+
+    async fn put_worker(&self, row: WorkerRow) -> Result<Option<WorkerRow>> {
+        self.write(move |tx| workers::put(tx, &row)).await
+    }
+
+    async fn change_workers(&self, ids: Vec<ProcessId>, change: WorkerChange, now_ms: i64) -> Result<usize> {
+        self.write(move |tx| workers::change(tx, &ids, change, now_ms)).await
+    }
+
+    async fn workers(&self, known: Option<i64>) -> Result<Option<WorkersSeen>> {
+        self.list(move |read| {
+            let change = workers::changes(read.connection)?;
+            if known == Some(change) {
+                return Ok(None);
+            }
+            Ok(Some(WorkersSeen { change, rows: workers::all(read.connection)? }))
+        })
+        .await
+    }
+
+    async fn keep(&self, keep: Keep) -> Result<KeepOutcome> {
+        self.write(move |tx| workers::keep(tx, &keep)).await
+    }
+
+    async fn progressed(&self, id: ExecutionId) -> Result<Progressed> {
+        self.point(move |read| workers::progressed(read.connection, id)).await
     }
 
     async fn totals(&self) -> Result<BTreeMap<State, u64>> {

@@ -6,8 +6,12 @@ use rusqlite::{Connection, params};
 use super::fault::Sql;
 use super::rows::{Id, IdText};
 use super::tx::Tx;
+use super::workers;
 use crate::model::id::ExecutionId;
 use crate::store::{Pruned, Retention};
+
+/// How long a worker that is gone is remembered: so long a late result of it can be taken.
+const GONE_WORKERS_MS: i64 = 86_400_000;
 
 /// One batch.
 pub(super) fn run(tx: &mut Tx<'_>, retention: Retention, now_ms: i64) -> Sql<Pruned> {
@@ -20,6 +24,7 @@ pub(super) fn run(tx: &mut Tx<'_>, retention: Retention, now_ms: i64) -> Sql<Pru
         pruned.keys += connection.prepare_cached(DELETE_KEY)?.execute(params![IdText::execution(id), now_ms])?;
         pruned.payloads += 1;
     }
+    workers::prune(connection, now_ms.saturating_sub(GONE_WORKERS_MS))?;
     let executions_until = now_ms.saturating_sub(retention.executions_ms);
     for sql in [BARE_UNHELD, KEPT_UNHELD] {
         for id in ids(connection, sql, (executions_until, now_ms, retention.batch - pruned.executions))? {
@@ -71,7 +76,7 @@ const DELETE_EVENTS: &str = "DELETE FROM execution_events WHERE execution_id = ?
 
 fn delete_payloads(connection: &Connection, id: ExecutionId) -> Sql<()> {
     connection.prepare_cached(DELETE_PAYLOADS)?.execute([IdText::execution(id)])?;
-    Ok(())
+    workers::forget_progress(connection, id)
 }
 
 fn ids(connection: &Connection, sql: &str, (until, now_ms, limit): (i64, i64, usize)) -> Sql<Vec<ExecutionId>> {

@@ -40,8 +40,8 @@ const UNBIND_UNKNOWN: &str = unbind!("unknown", "executions_rare");
 const DELETE_PROCESS: &str = "DELETE FROM processes WHERE id = ?1";
 
 /// Forgets a dead process: it waits for nobody, and what only it could run may run anywhere.
-pub(super) fn bury_process(tx: &mut Tx<'_>, process: ProcessId) -> Sql<()> {
-    let process = IdText::process(process);
+pub(super) fn bury_process(tx: &mut Tx<'_>, id: ProcessId) -> Sql<()> {
+    let process = IdText::process(id);
     let mut changed = 0;
     for sql in [FORGET_WAITING, UNBIND_READY, UNBIND_SCHEDULED, UNBIND_WAITING, UNBIND_UNKNOWN] {
         changed += tx.connection.prepare_cached(sql)?.execute([&process])?;
@@ -50,7 +50,7 @@ pub(super) fn bury_process(tx: &mut Tx<'_>, process: ProcessId) -> Sql<()> {
         tx.heads.forget_all();
     }
     tx.connection.prepare_cached(DELETE_PROCESS)?.execute([&process])?;
-    Ok(())
+    super::workers::bury(tx, id)
 }
 
 const PUT_TOKEN: &str = "INSERT INTO tokens (prefix, sha256, principal, namespace, scopes, created_at_ms, \

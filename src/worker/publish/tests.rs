@@ -126,7 +126,7 @@ async fn the_first_configured_one_keeps_a_name_that_two_want() {
     assert_eq!(exposed(&engine), ["same", "b__x"]);
     publisher.offer_own("a", &[raw(r#"{"name":"same"}"#), raw(r#"{"noname":1}"#)]);
     assert_eq!(exposed(&engine), ["same", "b__x"]);
-    assert_eq!(engine.catalog().listing().find("same").unwrap().upstream, "a");
+    assert_eq!(engine.catalog().listing().find("same", "default").unwrap().upstream, "a");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::super::migrate::{self, migrations};
 use super::super::open::{create_private, in_the_way};
 use super::TempFile;
-use crate::store::{Error, open};
+use crate::store::{Error, Store as _, open};
 
 async fn refusal(file: &TempFile) -> Error {
     match file.store().await {
@@ -119,9 +119,10 @@ async fn a_newer_schema_is_refused() {
     let file = TempFile::new();
     drop(file.store().await.unwrap());
     let raw = file.raw();
-    raw.execute_batch("UPDATE refinery_schema_history SET version = 900").unwrap();
+    raw.execute_batch("UPDATE refinery_schema_history SET version = version + 900").unwrap();
     let error = refusal(&file).await;
-    assert!(matches!(error, Error::TooNew { found: 900, known: 1 }), "{error}");
+    let known = migrations().len() as i64;
+    assert!(matches!(error, Error::TooNew { found, known: k } if (found, k) == (known + 900, known)), "{error}");
 }
 
 #[tokio::test]
@@ -141,11 +142,12 @@ async fn an_older_database_is_copied_before_it_is_migrated() {
     let id = scene.new_execution(submit).await.unwrap().id();
     scene.store.close().await;
     let mut next = migrations();
-    next.push(Migration::unapplied("V2__more", "ALTER TABLE upstreams ADD COLUMN note TEXT").unwrap());
+    next.push(Migration::unapplied("V900__more", "ALTER TABLE upstreams ADD COLUMN note TEXT").unwrap());
     let mut connection = file.raw();
     migrate::run(&mut connection, &file.path(), &next).unwrap();
     connection.query_row("SELECT count(note) FROM upstreams", [], |_| Ok(())).unwrap();
-    let copy = file.path().with_extension("db.before-upgrade-from-v1");
+    let known = migrations().len() as i64;
+    let copy = file.path().with_extension(format!("db.before-upgrade-from-v{known}"));
     assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
     let copied: String =
         Connection::open(copy).unwrap().query_row("SELECT id FROM executions", [], |row| row.get(0)).unwrap();
@@ -153,7 +155,20 @@ async fn an_older_database_is_copied_before_it_is_migrated() {
     // A second time there is nothing to do, and a program that knows less steps back.
     migrate::run(&mut connection, &file.path(), &next).unwrap();
     let error = refusal(&file).await;
-    assert!(matches!(error, Error::TooNew { found: 2, known: 1 }), "{error}");
+    assert!(matches!(error, Error::TooNew { found: 900, known: k } if k == known), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_release_is_migrated_with_what_is_in_it() {
+    let file = TempFile::new();
+    create_private(&file.path()).unwrap();
+    migrate::run(&mut file.raw(), &file.path(), &migrations()[..1]).unwrap();
+    let token = "INSERT INTO tokens VALUES ('p', 'h', 'ann', 'default', 'call', 1, NULL, NULL)";
+    file.raw().execute_batch(token).unwrap();
+    let store = file.store().await.unwrap();
+    assert_eq!(store.tokens().await.unwrap().len(), 1);
+    assert_eq!(store.workers(None).await.unwrap().unwrap().rows, []);
+    assert!(file.folder.path().join("store.db.before-upgrade-from-v1").is_file());
 }
 
 #[tokio::test]
@@ -162,7 +177,7 @@ async fn a_migration_that_fails_changes_nothing() {
     file.store().await.unwrap();
     let mut next = migrations();
     let sql = "ALTER TABLE upstreams ADD COLUMN note TEXT; SELECT no_such_function();";
-    next.push(Migration::unapplied("V2__broken", sql).unwrap());
+    next.push(Migration::unapplied("V900__broken", sql).unwrap());
     let mut connection = file.raw();
     let error = migrate::run(&mut connection, &file.path(), &next).unwrap_err();
     assert!(matches!(&error, Error::CannotWrite(text) if text.contains("present schema")), "{error}");

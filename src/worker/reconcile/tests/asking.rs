@@ -78,7 +78,7 @@ impl Bench {
     async fn lose(&mut self) -> ExecutionId {
         let listing = self.engine.catalog().listing();
         let call = Call {
-            tool: listing.find("write").unwrap().clone(),
+            tool: listing.find("write", "default").unwrap().clone(),
             principal: Principal::anonymous(),
             caller: "c".into(),
             key: None,
