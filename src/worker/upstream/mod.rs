@@ -20,6 +20,9 @@ mod supervisor;
 mod tests;
 
 pub use self::call::{Answer, Call, CallError, Progress, TimeoutKind};
+pub use self::child::{Control, command};
+pub use self::frames::TopLevelId;
+pub use self::message::{Wire, wires};
 pub use self::settings::{
     EraChoice, HttpSettings, INHERITED_VARIABLES, LegLimits, RestartSettings, Secret, StdioSettings, Transport,
     UpstreamSettings,
