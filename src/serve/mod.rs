@@ -6,10 +6,12 @@ pub mod failure;
 pub mod http;
 pub mod http_tools;
 pub mod settings;
+pub mod shadow;
 pub mod signals;
 pub mod upstreams;
 pub mod wrap;
 
 pub use failure::Failure;
 pub use http::{ServeOptions, serve};
+pub use shadow::{ShadowOptions, shadow};
 pub use wrap::{WrapOptions, wrap};

@@ -27,6 +27,7 @@ mod identity;
 mod kit_direct;
 mod lists;
 mod secrets;
+mod shadow;
 mod startup;
 mod support;
 mod through;
