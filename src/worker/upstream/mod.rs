@@ -30,6 +30,7 @@ pub use self::settings::{
 pub use self::snapshot::{ServerFacts, Snapshot, Status, Tool};
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
@@ -52,6 +53,7 @@ struct Inner {
     tools: watch::Receiver<Arc<Snapshot>>,
     leg: watch::Receiver<Option<Arc<Leg>>>,
     wanted: Arc<Notify>,
+    served: Arc<AtomicBool>,
     stop: CancellationToken,
     _stop_on_drop: DropGuard,
 }
@@ -68,6 +70,7 @@ impl Upstream {
             tools: watch::Sender::new(last_known),
             leg: watch::Sender::new(None),
             wanted: Arc::default(),
+            served: Arc::default(),
             stop: stop.clone(),
         };
         let inner = Inner {
@@ -76,6 +79,7 @@ impl Upstream {
             tools: supervisor.tools.subscribe(),
             leg: supervisor.leg.subscribe(),
             wanted: supervisor.wanted.clone(),
+            served: supervisor.served.clone(),
             stop: stop.clone(),
             _stop_on_drop: stop.drop_guard(),
         };
@@ -119,7 +123,9 @@ impl Upstream {
     ) -> Result<Answer, CallError> {
         let deadline = call.attempt_timeout.map(|limit| Instant::now() + limit);
         let leg = self.ready_leg(&cancel, deadline).await?;
-        leg.call(&call, Bounds { cancel, deadline, idle_timeout: call.idle_timeout }, on_progress).await
+        let answer = leg.call(&call, Bounds { cancel, deadline, idle_timeout: call.idle_timeout }, on_progress).await?;
+        self.inner.served.store(true, Ordering::Relaxed);
+        Ok(answer)
     }
 
     async fn ready_leg(&self, cancel: &CancellationToken, deadline: Option<Instant>) -> Result<Arc<Leg>, CallError> {
