@@ -32,3 +32,4 @@ mod startup;
 mod support;
 mod through;
 mod tidy;
+mod wrap_end;
