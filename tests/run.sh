@@ -13,7 +13,7 @@ if ! bash tests/setup.sh; then
 fi
 
 step "format"
-cargo fmt --check
+cargo fmt --all --check
 
 step "lints"
 cargo clippy --locked --all-targets -- -D warnings

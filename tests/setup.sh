@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs the official TypeScript and Python clients that the integration tests drive. Safe to repeat, fast when done.
-# Installs nothing outside tests/clients; never starts a client. Exit 3: Node or Python is missing.
+# Installs the official TypeScript and Python clients that the integration tests drive, and our own SDKs as a user would:
+# a wheel and a tarball built from the checkout. Safe to repeat, fast when done. Installs nothing outside tests/clients,
+# sdk/python and sdk/typescript; never starts a client. Exit 3: Node or Python is missing.
 set -eu
 cd "$(dirname "$0")/clients"
 
@@ -40,4 +41,30 @@ if [ "$(cat .venv/.installed 2>/dev/null || true)" != "$wanted" ]; then
     .venv/bin/pip install --quiet --disable-pip-version-check --requirement requirements.txt
     echo "$wanted" > .venv/.installed
 fi
-echo "setup: the clients are ready" >&2
+
+# The SDKs: what is tested is what was packed.
+cd ../../sdk/python
+wanted=$(find pyproject.toml README.md src -type f -not -name '*.pyc' | LC_ALL=C sort | xargs cat | cksum)
+if [ "$(cat .venv/.installed 2>/dev/null || true)" != "$wanted" ]; then
+    "$python" -m venv --clear .venv
+    .venv/bin/pip install --quiet --disable-pip-version-check .
+    echo "$wanted" > .venv/.installed
+fi
+
+cd ../typescript
+wanted=$(stamp_of package.json package-lock.json)
+if [ "$(cat node_modules/.installed 2>/dev/null || true)" != "$wanted" ]; then
+    npm ci --no-fund --no-audit
+    echo "$wanted" > node_modules/.installed
+fi
+wanted=$(find package.json tsconfig*.json README.md src examples conformance/*.ts conformance/*.json -type f | LC_ALL=C sort | xargs cat | cksum)
+if [ "$(cat conformance/dist/.installed 2>/dev/null || true)" != "$wanted" ]; then
+    rm -rf dist conformance/dist conformance/node_modules
+    npm pack --silent --pack-destination conformance >/dev/null
+    (cd conformance && npm install --no-save --no-package-lock --no-fund --no-audit --silent ./durable-mcp-worker-*.tgz)
+    rm -f conformance/*.tgz
+    npx tsc -p conformance
+    npm run --silent check
+    echo "$wanted" > conformance/dist/.installed
+fi
+echo "setup: the clients and the SDKs are ready" >&2

@@ -3,6 +3,7 @@
 
 use std::io::Read;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -14,6 +15,7 @@ use super::mcp_client::{self, Answer, RpcError, ToolCall};
 use super::output::Output;
 use crate::mcp::reject::code;
 use crate::model::execution::State;
+use crate::model::policy::Delivery;
 
 /// Runs the command.
 pub async fn run(args: CallArgs, out: Output) -> Result<Exit, Failure> {
@@ -81,6 +83,47 @@ struct CallResult {
 struct Meta {
     #[serde(rename = "durable-mcp/execution")]
     execution: Option<Execution>,
+}
+
+/// What `call --json` prints: the tool's whole result as it came, with one member of ours.
+#[derive(JsonSchema)]
+#[schemars(rename = "CallResult")]
+#[allow(dead_code, reason = "it describes what passes through as bytes")]
+pub struct CallView {
+    /// The blocks of the result.
+    content: Vec<serde_json::Map<String, serde_json::Value>>,
+    /// The result as data, from tools that give one.
+    #[serde(rename = "structuredContent", skip_serializing_if = "Option::is_none")]
+    structured_content: Option<serde_json::Value>,
+    /// The tool says that it failed.
+    #[serde(rename = "isError", skip_serializing_if = "Option::is_none")]
+    is_error: Option<bool>,
+    /// What belongs to the protocol; our member says which execution this is.
+    #[serde(rename = "_meta")]
+    meta: CallMeta,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "it describes what passes through as bytes")]
+struct CallMeta {
+    /// The execution behind the call.
+    #[serde(rename = "durable-mcp/execution")]
+    execution: ExecutionMember,
+}
+
+#[derive(JsonSchema)]
+#[allow(dead_code, reason = "it describes what passes through as bytes")]
+struct ExecutionMember {
+    /// Its id.
+    id: String,
+    /// Where it stands.
+    state: State,
+    /// Tries so far.
+    attempt: u32,
+    /// What may happen to a call whose attempt was lost.
+    delivery: Delivery,
+    /// The call was attached to an execution that was there already.
+    attached: bool,
 }
 
 #[derive(Deserialize)]

@@ -62,6 +62,35 @@ impl Client {
         self.send(request).await
     }
 
+    /// Sends JSON to an address of the API and reads its JSON. Errors: by status.
+    pub async fn post_json(&self, path: &str, body: String) -> Result<String, Failure> {
+        let request = self.http.post(format!("{}{path}", self.address.base));
+        let response = self.send(request.header("Content-Type", "application/json").body(body)).await?;
+        self.text(response).await
+    }
+
+    /// Begins to read an address of the API piece by piece. Errors: by status.
+    pub async fn open(&self, path: &str, query: &[(&str, String)]) -> Result<reqwest::Response, Failure> {
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+        self.send(self.http.get(format!("{}{path}?{query}", self.address.base))).await
+    }
+
+    /// Sends a message of an MCP client to the endpoint; any status is an answer.
+    pub async fn exchange(
+        &self,
+        method: reqwest::Method,
+        headers: reqwest::header::HeaderMap,
+        body: String,
+    ) -> reqwest::Result<reqwest::Response> {
+        let request = self.http.request(method, &self.address.endpoint).headers(headers).body(body);
+        match &self.bearer {
+            Some(bearer) => request.bearer_auth(bearer),
+            None => request,
+        }
+        .send()
+        .await
+    }
+
     async fn send(&self, mut request: reqwest::RequestBuilder) -> Result<reqwest::Response, Failure> {
         if let Some(bearer) = &self.bearer {
             request = request.bearer_auth(bearer);

@@ -1,30 +1,50 @@
-//! `executions list|show|events|result`: tables, or with `--json` one object a line; the same at a terminal and in a
-//! pipe. Changes nothing.
+//! `executions …`: tables, or with `--json` one object a line; the same at a terminal and in a pipe. Looking is in this
+//! file; what takes its time and what changes something have files of their own.
+
+mod following;
+mod orders;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use self::orders::Order;
 use super::args::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
 use super::failure::{Exit, Failure};
 use super::output::{Output, printable};
 use super::source::{Source, Wanted};
+use crate::engine::operate::Action;
 
 /// Rows of a list at a terminal when nothing is asked for.
 const TERMINAL_ROWS: usize = 50;
 
 /// Runs the command.
 pub async fn run(args: ExecutionsArgs, out: Output) -> Result<Exit, Failure> {
-    let flags = match &args.command {
-        ExecutionsCommand::List(list) => &list.source,
-        ExecutionsCommand::Show(one) | ExecutionsCommand::Events(one) | ExecutionsCommand::Result(one) => &one.source,
-    };
-    let source = Source::open(flags).await?;
+    let source = Source::open(args.command.source()).await?;
     let ended = match &args.command {
         ExecutionsCommand::List(args) => list(args, &source, &out).await,
         ExecutionsCommand::Show(args) => show(args, &source, &out).await,
+        ExecutionsCommand::Why(args) => why(args, &source, &out).await,
         ExecutionsCommand::Events(args) => events(args, &source, &out).await,
         ExecutionsCommand::Result(args) => result(args, &source, &out).await,
+        ExecutionsCommand::Tail(args) => following::tail(args, &source, &out).await,
+        ExecutionsCommand::Wait(args) => following::wait(args, &source, &out).await,
+        ExecutionsCommand::Export(args) => following::export(args, &source, &out).await,
+        ExecutionsCommand::Cancel(args) => {
+            let order = Order { action: Action::Cancel, reason: &args.reason, which: &args.which };
+            orders::run(&order, &source, &out).await
+        }
+        ExecutionsCommand::Retry(args) => {
+            let order = Order { action: Action::Retry, reason: &args.reason, which: &args.which };
+            orders::run(&order, &source, &out).await
+        }
+        ExecutionsCommand::Resolve(args) => match orders::resolution(args) {
+            Ok(action) => {
+                let order = Order { action, reason: &args.reason, which: &args.which };
+                orders::run(&order, &source, &out).await
+            }
+            Err(failure) => Err(failure),
+        },
     };
     source.close().await;
     ended
@@ -58,7 +78,7 @@ async fn list(args: &ListArgs, source: &Source, out: &Output) -> Result<Exit, Fa
         Ok(vec![row.id, row.state, attempt, row.created_at, format!("{}/{}", row.upstream, row.tool)])
     };
     let cells: Vec<Vec<String>> = rows.iter().map(cells).collect::<Result<_, Failure>>()?;
-    out.table(&["ID", "STATE", "ATTEMPT", "CREATED", "TOOL"], &cells)?;
+    out.table_of_states(&["ID", "STATE", "ATTEMPT", "CREATED", "TOOL"], &cells, 1)?;
     if out.terminal && cells.len() >= TERMINAL_ROWS && args.limit.is_none() {
         eprintln!("the last {TERMINAL_ROWS}; --limit N or --json shows more");
     }
@@ -76,6 +96,28 @@ async fn show(args: &OneArgs, source: &Source, out: &Output) -> Result<Exit, Fai
     for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         out.line(&format!("{name:width$}  {}", printable(&value)))?;
+    }
+    Ok(Exit::Ok)
+}
+
+#[derive(Deserialize)]
+struct Reasons {
+    asked: String,
+    ran: String,
+    lost: String,
+    decided: String,
+    next: String,
+}
+
+async fn why(args: &OneArgs, source: &Source, out: &Output) -> Result<Exit, Failure> {
+    let reasons = source.why(source.find(&args.id).await?).await?;
+    if args.source.json {
+        out.line(&reasons)?;
+        return Ok(Exit::Ok);
+    }
+    let reasons: Reasons = serde_json::from_str(&reasons).map_err(|_| unreadable())?;
+    for sentence in [reasons.asked, reasons.ran, reasons.lost, reasons.decided, reasons.next] {
+        out.line(&printable(&sentence))?;
     }
     Ok(Exit::Ok)
 }
@@ -109,9 +151,12 @@ struct Ending {
     id: String,
     state: String,
     is_error: Option<bool>,
+    #[serde(default)]
     result: Option<Box<RawValue>>,
+    #[serde(default)]
     rpc_error: Option<Box<RawValue>>,
     error: Option<Why>,
+    #[serde(default)]
     deleted: bool,
 }
 

@@ -3,17 +3,29 @@
 
 pub mod address;
 pub mod args;
+pub mod bench;
 pub mod call;
 pub mod client;
+pub mod completions;
 pub mod config;
+pub mod connect;
+pub mod db;
+pub mod demo;
+pub mod doctor;
 pub mod executions;
 pub mod failure;
+pub mod init;
+pub mod install;
 pub mod log;
 pub mod mcp_client;
 pub mod output;
+pub mod schemas;
 pub mod source;
+pub mod stage;
 pub mod stores;
 pub mod token;
+pub mod tools;
+pub mod workers;
 pub mod wrap;
 
 #[cfg(test)]
@@ -79,10 +91,22 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
                 serve::wrap(options).await?;
                 Ok(Exit::Ok)
             }
+            Command::Connect(args) => connect::run(args).await,
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
+            Command::Workers(args) => workers::run(args, out).await,
+            Command::Init(args) => init::run(args, out),
+            Command::Install(args) => install::install(args, out),
+            Command::Uninstall(args) => install::uninstall(args, out),
+            Command::Tools(args) => tools::run(args, out).await,
             Command::Token(args) => token::run(args, out).await,
             Command::Config(args) => config::run(args, out),
+            Command::Db(args) => db::run(args, out).await,
+            Command::Doctor(args) => doctor::run(args, out).await,
+            Command::Completions(args) => completions::print(&args, &out),
+            Command::Man(args) => completions::man(&args, &out),
+            Command::Demo(args) => demo::run(args, out).await,
+            Command::Bench(args) => bench::run(args, out).await,
         }
     };
     if long {

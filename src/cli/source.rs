@@ -1,4 +1,11 @@
 //! Where executions are read from: a running server, or the stores of this user. Both give the same JSON, row by row.
+//! Orders and streams are in files of their own.
+
+mod orders;
+mod stream;
+
+pub use orders::{Done, Found};
+pub use stream::{Position, Tail};
 
 use std::collections::BTreeSet;
 
@@ -10,7 +17,9 @@ use super::args::{ListArgs, SourceFlags};
 use super::client::{Client, TOKEN_VARIABLE};
 use super::failure::{Exit, Failure};
 use super::stores::{self, NamedStore};
-use crate::engine::view::{EventView, ExecutionView, ResultView};
+use crate::engine::changes;
+use crate::engine::view::{EventView, ExecutionView, ResultView, Time};
+use crate::engine::why::why;
 use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
 use crate::store::ListQuery;
@@ -38,15 +47,7 @@ pub struct Wanted {
 impl Wanted {
     /// What a command line asks for.
     pub fn of(args: &ListArgs) -> Wanted {
-        let query = ListQuery {
-            states: args.state.clone(),
-            tool: args.tool.clone(),
-            upstream: args.upstream.clone(),
-            namespace: args.namespace.clone(),
-            principal: args.principal.clone(),
-            ..ListQuery::default()
-        };
-        Wanted { query, limit: args.limit.map(|limit| limit as usize) }
+        Wanted { query: args.filter.query(), limit: args.limit.map(|limit| limit as usize) }
     }
 }
 
@@ -173,6 +174,17 @@ impl Source {
         }
     }
 
+    /// Why an execution stands where it stands, as JSON.
+    pub async fn why(&self, id: ExecutionId) -> Result<String, Failure> {
+        match self {
+            Source::Server(client) => client.get(&format!("/api/v1/executions/{id}/why"), &[]).await,
+            Source::Stores(stores) => {
+                let (named, head) = head_of(stores, id).await?;
+                text(&why(&head, &changes::events(&*named.store, id, 0).await?))
+            }
+        }
+    }
+
     /// What became of an execution, as JSON.
     pub async fn result(&self, id: ExecutionId) -> Result<String, Failure> {
         match self {
@@ -192,17 +204,7 @@ impl Source {
 }
 
 async fn list_server(client: &Client, wanted: &Wanted) -> Result<Vec<String>, Failure> {
-    let query = &wanted.query;
-    let mut filters: Vec<(&str, String)> = Vec::new();
-    filters.extend(query.states.iter().map(|state| ("state", state.as_str().to_owned())));
-    let texts = [
-        ("tool", &query.tool),
-        ("upstream", &query.upstream),
-        ("namespace", &query.namespace),
-        ("principal", &query.principal),
-        ("id_prefix", &query.id_prefix),
-    ];
-    filters.extend(texts.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
+    let filters = filters(&wanted.query);
     let limit = wanted.limit.unwrap_or(usize::MAX);
     let (mut rows, mut before) = (Vec::new(), None);
     while rows.len() < limit {
@@ -218,6 +220,27 @@ async fn list_server(client: &Client, wanted: &Wanted) -> Result<Vec<String>, Fa
         }
     }
     Ok(rows)
+}
+
+/// The filters as parameters.
+fn filters(query: &ListQuery) -> Vec<(&'static str, String)> {
+    let mut filters: Vec<(&str, String)> = Vec::new();
+    filters.extend(query.states.iter().map(|state| ("state", state.as_str().to_owned())));
+    let given = [
+        ("tool", query.tool.clone()),
+        ("upstream", query.upstream.clone()),
+        ("namespace", query.namespace.clone()),
+        ("principal", query.principal.clone()),
+        ("key", query.key.clone()),
+        ("id_prefix", query.id_prefix.clone()),
+        ("error_code", query.error_code.clone()),
+        ("attempts_over", query.attempts_over.map(|number| number.to_string())),
+        ("since", query.since_ms.map(|at_ms| Time(at_ms).to_string())),
+        ("until", query.until_ms.map(|at_ms| Time(at_ms).to_string())),
+        ("recovered", query.recovered.then(|| "true".to_owned())),
+    ];
+    filters.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    filters
 }
 
 async fn list_store(named: &NamedStore, wanted: &Wanted) -> Result<Vec<Head>, Failure> {

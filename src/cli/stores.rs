@@ -35,23 +35,27 @@ pub async fn open(loaded: &Loaded) -> Result<Arc<dyn Store>, Failure> {
 /// The stores to look for executions in: with a configuration or `--store` that one, else all.
 pub async fn for_reading(flags: &ConfigFlags) -> Result<Vec<NamedStore>, Failure> {
     let loaded = flags.load(|_| {})?;
-    let url = url_of(&loaded);
-    let mut urls = Vec::new();
-    // Opening would make the file, and an empty answer is the true one.
-    if sqlite_path(&url).is_none_or(|path| path.exists()) {
-        urls.push(("default".to_owned(), url));
-    }
-    if flags.config.is_none() && flags.store.is_none() {
-        urls.extend(wraps(&loaded.data_dir));
-    }
     let mut stores = Vec::new();
-    for (name, url) in urls {
-        stores.push(NamedStore { name, store: store::open(&url, &SqliteSettings::default()).await? });
+    for (name, url) in urls(flags, &loaded) {
+        // Opening would make the file, and an empty answer is the true one.
+        if sqlite_path(&url).is_none_or(|path| path.exists()) {
+            stores.push(NamedStore { name, store: store::open(&url, &SqliteSettings::default()).await? });
+        }
     }
     Ok(stores)
 }
 
-fn wraps(data_dir: &Path) -> Vec<(String, String)> {
+/// Names and URLs of the stores that are meant, there or not: with a configuration or `--store` that one, else all.
+pub fn urls(flags: &ConfigFlags, loaded: &Loaded) -> Vec<(String, String)> {
+    let mut urls = vec![("default".to_owned(), url_of(loaded))];
+    if flags.config.is_none() && flags.store.is_none() {
+        urls.extend(wraps(&loaded.data_dir));
+    }
+    urls
+}
+
+/// Names and URLs of the stores of every `wrap`.
+pub fn wraps(data_dir: &Path) -> Vec<(String, String)> {
     let Ok(entries) = std::fs::read_dir(data_dir.join("wrap")) else { return Vec::new() };
     let mut found: Vec<(String, String)> = entries
         .filter_map(|entry| {
@@ -71,7 +75,8 @@ fn url_of(loaded: &Loaded) -> String {
     }
 }
 
-fn sqlite_path(url: &str) -> Option<PathBuf> {
+/// The file of an SQLite store.
+pub fn sqlite_path(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("sqlite:")?;
     Some(PathBuf::from(path.strip_prefix("//").unwrap_or(path)))
 }

@@ -2,4 +2,6 @@
 
 mod calls;
 mod commands;
+mod page;
 mod parsing;
+mod schemas;

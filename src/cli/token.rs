@@ -1,5 +1,6 @@
 //! `token create|list|revoke` over the store of a configuration. The secret is printed once, alone on stdout.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::{CreateArgs, TokenArgs, TokenCommand, TokenStoreArgs};
@@ -13,17 +14,27 @@ use crate::model::principal::DEFAULT_NAMESPACE;
 use crate::store::TokenRow;
 
 /// A token as it is shown.
-#[derive(Serialize)]
-struct TokenView<'a> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Token")]
+pub struct TokenView<'a> {
+    /// The public part, by which it is revoked.
     prefix: &'a str,
+    /// The token itself; only when it was just made.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<&'a str>,
+    /// Who it stands for.
     principal: &'a str,
+    /// The namespace it is good for.
     namespace: &'a str,
+    /// What it permits.
     scopes: Vec<&'a str>,
+    /// `valid`, `expired` or `revoked`.
     state: &'static str,
+    /// When it was made.
     created_at: Time,
+    /// When it ends; null: never.
     expires_at: Option<Time>,
+    /// When it was revoked; null: it was not.
     revoked_at: Option<Time>,
 }
 
@@ -36,10 +47,14 @@ pub async fn run(args: TokenArgs, out: Output) -> Result<Exit, Failure> {
         TokenCommand::Revoke(args) => {
             let store = stores::open(&args.place.configuration.load(|_| {})?).await?;
             let found = revoke_token(&*store, &args.prefix, now_ms).await;
+            let rows = list_tokens(&*store).await;
             store.close().await;
             if !found? {
                 let error = "there is no token with this prefix";
                 return Err(Failure::new(Exit::NotFound, error).next("`durable-mcp token list` shows the prefixes"));
+            }
+            if let (true, Some(row)) = (args.place.json, rows?.iter().find(|row| row.prefix == args.prefix)) {
+                out.line(&json(&view(row, None, now_ms))?)?;
             }
             eprintln!("the token is revoked; running servers refuse it within a second");
             Ok(Exit::Ok)

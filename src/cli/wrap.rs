@@ -33,6 +33,7 @@ pub struct Identity<'a> {
 
 /// The configuration with exactly the wrapped server, and the store of its name.
 pub fn options(args: WrapArgs) -> Result<WrapOptions, Failure> {
+    let args = with_variables(args, |name| std::env::var(name).ok())?;
     let mut loaded = args.configuration.load(|_| {})?;
     let (folder, env) = (here()?, own_environment());
     let words = words(&args)?;
@@ -79,6 +80,21 @@ fn own_environment() -> Vec<(String, String)> {
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| !name.starts_with("DURABLE_MCP_"))
         .collect()
+}
+
+/// The address and headers that stand in variables, in their places. Errors: a variable is not set.
+fn with_variables(mut args: WrapArgs, variable: impl Fn(&str) -> Option<String>) -> Result<WrapArgs, Failure> {
+    let value = |name: &str| {
+        let next = "set it in the environment that the client gives this server";
+        variable(name).ok_or_else(|| Failure::usage(format!("the variable {name} is not set")).next(next))
+    };
+    if let Some(name) = args.url_env.take() {
+        args.url = Some(value(&name)?);
+    }
+    for (header, name) in std::mem::take(&mut args.header_env) {
+        args.header.push(format!("{header}: {}", value(&name)?));
+    }
+    Ok(args)
 }
 
 /// The program and its arguments, or the address and its headers, as text.

@@ -22,6 +22,7 @@ mod schema;
 mod secret;
 pub mod settings;
 mod show;
+pub mod sources;
 mod toml_file;
 pub mod tools;
 pub mod units;
@@ -45,3 +46,5 @@ mod tests_http_tools;
 mod tests_reference;
 #[cfg(test)]
 mod tests_show;
+#[cfg(test)]
+mod tests_sources;

@@ -28,6 +28,17 @@ pub enum Error {
         /// What was asked.
         verb: &'static str,
     },
+    /// Another execution holds the key of the one that was to be repeated.
+    #[error("the key of execution {id} belongs to execution {holder} now")]
+    KeyTaken {
+        /// Which was to be repeated.
+        id: ExecutionId,
+        /// Which holds the key.
+        holder: String,
+    },
+    /// There is nothing left to run again.
+    #[error("the arguments of execution {0} were deleted by retention")]
+    ArgumentsDeleted(ExecutionId),
     /// The arguments have no canonical form.
     #[error("{0}")]
     Arguments(#[from] arguments::Error),
@@ -44,6 +55,8 @@ impl Error {
             Error::Overloaded(_) => "overloaded",
             Error::NotFound(_) => "not_found",
             Error::NotPermitted { .. } => "not_permitted",
+            Error::KeyTaken { .. } => "key_taken",
+            Error::ArgumentsDeleted(_) => "arguments_deleted",
             Error::Arguments(_) => "invalid_arguments",
             Error::Store(error) => error.code(),
         }

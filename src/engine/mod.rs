@@ -1,11 +1,17 @@
 //! Floor 2: the verbs. The only writer of executions, and the only floor that reads the clock. Knows no protocol and no
 //! SQL: it asks the store to decide by the rules of `model`, and tells whoever waits.
 
+mod again;
+pub mod bulk;
 pub mod catalog;
+pub mod changes;
 pub mod clock;
 pub mod error;
+pub mod export;
 mod finishing;
+pub mod in_flight;
 mod known_keys;
+mod observers;
 pub mod operate;
 pub mod parking;
 pub mod remote;
@@ -16,6 +22,7 @@ pub mod submit;
 pub mod ticket;
 pub mod view;
 pub mod waiters;
+pub mod why;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -30,10 +37,12 @@ use tokio_util::task::TaskTracker;
 pub use error::{Error, Result};
 
 use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
-use crate::store::{Retention, Store};
+use crate::store::{Retention, Store, WorkerChange};
 use catalog::Catalog;
 use clock::Clock;
+use in_flight::InFlight;
 use known_keys::KnownKeys;
+use observers::Observers;
 use running::{Running, Work};
 use slots::Slots;
 use waiters::Waiters;
@@ -129,8 +138,11 @@ pub struct Engine {
     waiters: Waiters,
     running: Arc<Running>,
     known_keys: KnownKeys,
+    observers: Observers,
+    in_flight: InFlight,
     local: OnceLock<Arc<dyn LocalWorker>>,
     remote: remote::registry::Registry,
+    held: remote::held::Held,
     pulling: tokio::sync::Mutex<()>,
     unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
@@ -157,8 +169,11 @@ impl Engine {
             waiters: Waiters::new(settings.waiters_max),
             running: Arc::default(),
             known_keys: KnownKeys::new(settings.known_keys_max),
+            observers: Observers::default(),
+            in_flight: InFlight::default(),
             local: OnceLock::new(),
             remote: remote::registry::Registry::default(),
+            held: remote::held::Held::default(),
             pulling: tokio::sync::Mutex::default(),
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),
@@ -255,6 +270,8 @@ impl Engine {
         self.stop.cancel();
         self.tasks.close();
         let _ = tokio::time::timeout(RECORD_GRACE, self.tasks.wait()).await;
+        // Whoever comes next finds it dead otherwise, and says the same.
+        let _ = self.store.change_workers(vec![self.process], WorkerChange::Gone, self.now_ms()).await;
         self.store.close().await;
     }
 

@@ -155,6 +155,7 @@ impl Engine {
         let slot = match holder {
             Holder::Local(slot) => slot,
             Holder::Claim(place) => {
+                self.held.note(&head, self.now_ms());
                 // Whether it was cancelled or ended elsewhere is seen by whoever waits for it here.
                 self.waiters.look_again();
                 if let Err(leased) = place.give(Leased { head, arguments, meta }) {
@@ -183,10 +184,14 @@ impl Engine {
     pub async fn claim(self: &Arc<Self>, candidate: &Head, holder: Holder) -> Result<bool> {
         let id = candidate.id();
         // What it needs comes first: a lease without the call's arguments would be a call lost.
-        let arguments = self.store.payload(id, PayloadKind::Arguments).await?;
-        let arguments =
-            arguments.ok_or_else(|| store::Error::Damaged(format!("the arguments of execution {id} are missing")))?;
-        let meta = self.store.payload(id, PayloadKind::Meta).await?;
+        let (arguments, meta) = match self.slots.kept(&candidate.ident.upstream, id) {
+            Some(kept) => kept,
+            None => {
+                let arguments = self.store.payload(id, PayloadKind::Arguments).await?;
+                let missing = || store::Error::Damaged(format!("the arguments of execution {id} are missing"));
+                (arguments.ok_or_else(missing)?, self.store.payload(id, PayloadKind::Meta).await?)
+            }
+        };
         crash::point("before_claim");
         let write = self.write(id, Command::Lease(self.lease_request(&holder)));
         crash::point("before_claim");
@@ -296,15 +301,17 @@ impl Engine {
 
     /// The one way a command reaches an execution: writes, then tells whoever waits and whoever schedules.
     pub(super) async fn apply(&self, write: Write<'_>) -> Result<Option<Applied>> {
+        let flight = self.in_flight.begin(&self.clock);
         let apply = Apply {
             id: write.id,
             command: write.command,
             payload: write.payload.clone(),
             operation: write.operation,
-            now_ms: self.now_ms(),
+            now_ms: flight.now_ms,
             seen: write.seen.map(|head| Box::new(head.clone())),
         };
         let Some(applied) = self.store.apply(apply).await? else { return Ok(None) };
+        drop(flight);
         // A payload that was not accepted is not what the callers get.
         let recorded = write.payload.filter(|_| applied.answer == Answer::Accepted);
         self.told(&applied.head, recorded.map(|(_, payload)| payload)).await;
@@ -326,6 +333,7 @@ impl Engine {
             State::Leased | State::Waiting => {}
             State::Completed | State::Failed | State::Cancelled | State::Unknown => {
                 self.slots.dequeue(&head.ident.upstream, head.id());
+                self.observers.tell(head.id());
                 if self.waiters.are_there(head.id())
                     && let Err(error) = self.settle(head.clone(), payload).await
                 {

@@ -52,9 +52,14 @@ impl Engine {
             if full {
                 continue;
             }
+            let any_died = !dead.is_empty();
             for process in dead {
                 self.store.bury_process(process).await?;
                 crash::point("buried");
+            }
+            if any_died && !self.settings.bound {
+                // It may have been a remote worker.
+                self.refresh_workers().await?;
             }
             let latest_ms = now_ms + self.settings.scheduler_interval_ms;
             return Ok(due.next_at_ms.map_or(latest_ms, |at_ms| at_ms.clamp(now_ms + 1, latest_ms)));

@@ -1,13 +1,14 @@
 //! How many calls run at once: in this process, and per upstream; which claims of remote workers wait for calls; and how
 //! many calls wait. Counts, announces that there may be work for whoever is free, and decides nothing else.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::parking::{Parked, Place};
 use crate::model::id::ExecutionId;
+use crate::store::Payload;
 
 /// The bounds of one upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,8 @@ pub struct Slots(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     process: Arc<Semaphore>,
+    /// This process runs no calls at all.
+    none: bool,
     lanes: Mutex<HashMap<String, Lane>>,
     work_available: Notify,
 }
@@ -89,8 +92,8 @@ struct Shared {
 struct Lane {
     limits: UpstreamLimits,
     takers: Takers,
-    /// Calls that arrived in this process and wait.
-    waiting: HashSet<ExecutionId>,
+    /// Calls that arrived in this process and wait, with what runs them once they are stored.
+    waiting: HashMap<ExecutionId, Option<Call>>,
     /// Work of any origin was announced, and no free slot has looked for it since.
     wanted: bool,
 }
@@ -104,24 +107,34 @@ enum Takers {
     Claims(VecDeque<Arc<Parked>>),
 }
 
+/// What a call brings: its arguments, and what else goes to the tool.
+type Call = (Payload, Option<Payload>);
+
+/// A call larger than this is read from the store again when its turn comes.
+const KEPT_BYTES_MAX: usize = 16 << 10;
+
 impl Slots {
-    /// Slots for `process` calls at once.
+    /// Slots for `process` calls at once; 0: this process runs none, and what is submitted here waits for another one.
     pub fn new(process: usize) -> Slots {
+        let none = process == 0;
         let process = Arc::new(Semaphore::new(process));
-        Slots(Arc::new(Shared { process, lanes: Mutex::default(), work_available: Notify::new() }))
+        Slots(Arc::new(Shared { process, none, lanes: Mutex::default(), work_available: Notify::new() }))
     }
 
-    /// Opens a lane: this process runs calls of `upstream`.
+    /// Opens a lane: this process runs calls of `upstream`, if it runs any.
     pub fn open(&self, upstream: &str, limits: UpstreamLimits) {
+        if self.0.none {
+            return;
+        }
         let takers = Takers::Slots(Arc::new(Semaphore::new(limits.concurrency)));
-        let lane = Lane { limits, takers, waiting: HashSet::new(), wanted: false };
+        let lane = Lane { limits, takers, waiting: HashMap::new(), wanted: false };
         self.0.lanes().insert(upstream.to_owned(), lane);
     }
 
     /// Opens a lane whose calls go to remote workers, unless it is open.
     pub fn open_claims(&self, upstream: &str, limits: UpstreamLimits) {
         // What an earlier life of this process left in the queue was announced to nobody.
-        let lane = || Lane { limits, takers: Takers::Claims(VecDeque::new()), waiting: HashSet::new(), wanted: true };
+        let lane = || Lane { limits, takers: Takers::Claims(VecDeque::new()), waiting: HashMap::new(), wanted: true };
         self.0.lanes().entry(upstream.to_owned()).or_insert_with(lane);
     }
 
@@ -194,7 +207,7 @@ impl Slots {
         if lane.waiting.len() >= lane.limits.queue {
             return Admission::Full { waiting: lane.waiting.len() };
         }
-        lane.waiting.insert(id);
+        lane.waiting.insert(id, None);
         Admission::Queue { queue_timeout_ms: Some(lane.limits.queue_timeout_ms) }
     }
 
@@ -229,6 +242,22 @@ impl Slots {
         }
     }
 
+    /// A call that waits is stored: what runs it is kept for whoever claims it here, if it is small.
+    pub(super) fn keep(&self, upstream: &str, id: ExecutionId, call: Call) {
+        let bytes = call.0.len() + call.1.as_ref().map_or(0, |meta| meta.len());
+        if bytes > KEPT_BYTES_MAX {
+            return;
+        }
+        if let Some(place) = self.0.lanes().get_mut(upstream).and_then(|lane| lane.waiting.get_mut(&id)) {
+            *place = Some(call);
+        }
+    }
+
+    /// What was kept of a call that waits.
+    pub(super) fn kept(&self, upstream: &str, id: ExecutionId) -> Option<Call> {
+        self.0.lanes().get(upstream)?.waiting.get(&id)?.clone()
+    }
+
     /// Calls of this process that wait, over all upstreams.
     pub fn waiting(&self) -> usize {
         self.0.lanes().values().map(|lane| lane.waiting.len()).sum()
@@ -236,7 +265,7 @@ impl Slots {
 
     /// Which calls of this process wait.
     pub fn waiting_ids(&self) -> Vec<ExecutionId> {
-        self.0.lanes().values().flat_map(|lane| lane.waiting.iter().copied()).collect()
+        self.0.lanes().values().flat_map(|lane| lane.waiting.keys().copied()).collect()
     }
 
     /// There may be work of `upstream` for a worker that this process knows.

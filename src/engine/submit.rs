@@ -160,20 +160,23 @@ impl Engine {
             },
             identity: tool.identity,
             run_at_ms: None,
+            by: None,
             lease: holder.as_ref().map(|holder| self.lease_request(holder)),
             waiter: marks.then_some(self.process),
             if_waited,
         };
+        let flight = self.in_flight.begin(&self.clock);
         let submit = Submit {
             submission,
             arguments: call.arguments.clone(),
             meta: call.meta.clone(),
             operation: self.new_operation(),
-            now_ms: self.now_ms(),
+            now_ms: flight.now_ms,
         };
         // What is stored for any worker may end before the caller has its ticket.
         let _seat = holder.is_none().then(|| Seat::take(&self.waiters, id));
         let outcome = self.store.submit(submit).await;
+        drop(flight);
         crash::point("submitted");
         if !matches!(outcome, Ok(SubmitOutcome::New(_))) {
             self.slots.dequeue(&tool.upstream, id);
@@ -206,7 +209,11 @@ impl Engine {
             Some(holder) if ticket.head.state == State::Leased => {
                 self.start(ticket.head.clone(), (call.arguments.clone(), call.meta.clone()), holder);
             }
-            _ => self.slots.announce(&call.tool.upstream),
+            _ => {
+                let upstream = &call.tool.upstream;
+                self.slots.keep(upstream, ticket.id(), (call.arguments.clone(), call.meta.clone()));
+                self.slots.announce(upstream);
+            }
         }
         ticket
     }

@@ -1,7 +1,14 @@
 //! Executions, events and results as people and programs see them: one JSON shape for the CLI and the HTTP API. Decides
 //! nothing about who may see what.
 
+mod change;
+mod tool;
+
+pub use change::ChangeView;
+pub use tool::{SettingSource, SettingView, SourceOf, ToolView, UpstreamState};
+
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -9,13 +16,15 @@ use utoipa::ToSchema;
 
 use crate::model::event::{Event, EventRecord};
 use crate::model::execution::{Effect, ErrorInfo, Head, ResultSource, State};
+use crate::model::policy::{Delivery, DeliverySource};
 use crate::store::{Payload, PayloadKind};
 
 #[cfg(test)]
 mod tests;
 
 /// A time in milliseconds since the epoch, written as RFC 3339 in UTC with exactly three decimals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema, JsonSchema)]
+#[schemars(with = "String", extend("format" = "date-time"))]
 #[schema(value_type = String, format = DateTime, example = "2026-11-29T08:00:00.000Z")]
 pub struct Time(pub i64);
 
@@ -34,12 +43,14 @@ impl Serialize for Time {
 }
 
 /// An execution. Every member is always there; `null` says that it does not apply.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema, JsonSchema)]
 #[schema(as = Execution)]
+#[schemars(rename = "Execution")]
 pub struct ExecutionView<'a> {
     /// The id.
     pub id: String,
     /// Where it stands.
+    #[schemars(with = "State")]
     pub state: &'static str,
     /// The tool's own name at its upstream.
     pub tool: &'a str,
@@ -56,8 +67,10 @@ pub struct ExecutionView<'a> {
     /// Tries permitted.
     pub attempts_allowed: u32,
     /// What may happen to a call whose attempt was lost.
+    #[schemars(with = "Delivery")]
     pub delivery: &'static str,
     /// Why it has this delivery.
+    #[schemars(with = "DeliverySource")]
     pub delivery_source: &'static str,
     /// The newest fencing token; 0 before the first lease.
     pub fencing_token: i64,
@@ -86,8 +99,9 @@ pub struct ExecutionView<'a> {
 }
 
 /// A lease as it is shown.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema, JsonSchema)]
 #[schema(as = Lease)]
+#[schemars(rename = "Lease")]
 pub struct LeaseView<'a> {
     /// Who holds it.
     pub worker: &'a str,
@@ -131,8 +145,9 @@ impl<'a> ExecutionView<'a> {
 }
 
 /// An event: its place, its type, its time, then its own members.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, ToSchema, JsonSchema)]
 #[schema(as = Event)]
+#[schemars(rename = "Event")]
 pub struct EventView {
     /// 1..n without gaps.
     pub seq: i64,
@@ -161,7 +176,7 @@ impl EventView {
         members.remove("type");
         members.remove("run_at_ms");
         let run_at = match &record.event {
-            Event::Submitted { run_at_ms } => run_at_ms.map(Time),
+            Event::Submitted { run_at_ms, .. } => run_at_ms.map(Time),
             Event::Retried { run_at_ms, .. } => Some(Time(*run_at_ms)),
             _ => None,
         };
@@ -170,20 +185,24 @@ impl EventView {
 }
 
 /// What became of an execution, with the exact text that its tool gave.
-#[derive(Serialize, ToSchema)]
+#[derive(Serialize, ToSchema, JsonSchema)]
 #[schema(as = Ending)]
+#[schemars(rename = "Ending")]
 pub struct ResultView<'a> {
     /// The id.
     pub id: String,
     /// Where it stands.
+    #[schemars(with = "State")]
     pub state: &'static str,
     /// The result's `isError`; absent without a result.
     pub is_error: Option<bool>,
     /// The tool's whole result, byte for byte.
     #[schema(value_type = Option<Object>)]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub result: Option<&'a RawValue>,
     /// The upstream's whole JSON-RPC error, byte for byte.
     #[schema(value_type = Option<Object>)]
+    #[schemars(with = "Option<Map<String, Value>>")]
     pub rpc_error: Option<&'a RawValue>,
     /// Why there is no result.
     pub error: Option<&'a ErrorInfo>,

@@ -158,6 +158,14 @@ impl Access {
         Err(if self.proof == Proof::None { local_token_needed() } else { insufficient(scope) })
     }
 
+    /// As [`Access::require`], for what changes something: without authentication it needs the local token in any case.
+    pub fn require_action(&self, scope: Scope) -> Result<(), Refusal> {
+        match self.proof {
+            Proof::None => Err(local_token_needed()),
+            Proof::LocalToken | Proof::Credential => self.require(scope),
+        }
+    }
+
     /// Errors: the caller may not read arguments and results.
     pub fn require_payloads(&self) -> Result<(), Refusal> {
         match self.proof {

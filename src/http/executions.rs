@@ -1,23 +1,34 @@
 //! Reading executions: `/api/v1/executions` and what lies below. Shows a caller what is the caller's to see; a foreign
-//! execution is as if it were missing. Changes nothing.
+//! execution is as if it were missing. What changes something is in `executions/actions.rs`.
+
+mod actions;
+mod bulk;
+mod export;
+pub(super) mod filters;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::Router;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use serde::Serialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::ToSchema;
 
+pub(super) use self::actions::{__path_cancel, __path_resolve, __path_retry, cancel, resolve, retry};
+pub(super) use self::bulk::{__path_act, act};
+pub(super) use self::export::{__path_export, export};
+use self::filters::{Filter, FilterParams, number, parse_id, unknown_parameter, wrong};
 use super::auth::Access;
 use super::openapi::Refused;
 use super::refusal::{Refusal, json};
 use crate::engine::view::{EventView, ExecutionView, ResultView};
-use crate::model::execution::{Head, State as Stage};
-use crate::model::id::ExecutionId;
+use crate::engine::why::{Why, why as explain};
+use crate::engine::{Engine, changes};
+use crate::model::execution::Head;
 use crate::model::principal::Scope;
 use crate::store::{ListQuery, Store};
 
@@ -28,19 +39,30 @@ mod tests;
 pub const LIMIT_DEFAULT: usize = 50;
 /// Rows of a page at most.
 pub const LIMIT_MAX: usize = 1_000;
+/// How long an observer waits when it says nothing, in milliseconds.
+const WAIT_DEFAULT_MS: i64 = 30_000;
+/// How long an observer waits at most, in milliseconds: less than the minute after which proxies give up.
+const WAIT_MAX_MS: i64 = 55_000;
 
-type Answer = Result<Response, Refusal>;
-type Source = State<Arc<dyn Store>>;
-type Caller = Extension<Access>;
+pub(super) type Answer = Result<Response, Refusal>;
+pub(super) type Source = State<Arc<Engine>>;
+pub(super) type Caller = Extension<Access>;
 
-/// The read routes of executions. Each expects an [`Access`] among the request's extensions.
-pub fn routes(store: Arc<dyn Store>) -> Router {
+/// The routes of executions. Each expects an [`Access`] among the request's extensions.
+pub fn routes(engine: Arc<Engine>) -> Router {
     Router::new()
         .route("/api/v1/executions", get(list))
+        .route("/api/v1/executions/actions", post(act))
+        .route("/api/v1/executions/export", get(export))
         .route("/api/v1/executions/{id}", get(show))
         .route("/api/v1/executions/{id}/events", get(events))
         .route("/api/v1/executions/{id}/result", get(result))
-        .with_state(store)
+        .route("/api/v1/executions/{id}/why", get(why))
+        .route("/api/v1/executions/{id}/wait", get(wait))
+        .route("/api/v1/executions/{id}/cancel", post(cancel))
+        .route("/api/v1/executions/{id}/retry", post(retry))
+        .route("/api/v1/executions/{id}/resolve", post(resolve))
+        .with_state(engine)
 }
 
 /// A page of executions.
@@ -53,86 +75,37 @@ pub struct Page<'a> {
     next_before: Option<String>,
 }
 
-/// What a list takes. For the document; the query is read by hand, since what is unknown is an error.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[allow(dead_code, reason = "only described")]
-struct ListParams {
-    /// Only these states, separated by commas.
-    #[param(example = "failed,unknown")]
-    state: Option<String>,
-    /// Only this tool, by its own name at its server.
-    tool: Option<String>,
-    /// Only tools of this server.
-    upstream: Option<String>,
-    /// Only this namespace.
-    namespace: Option<String>,
-    /// Only this principal.
-    principal: Option<String>,
-    /// Only ids that start with this text.
-    id_prefix: Option<String>,
-    /// Only executions older than this one: `next_before` of the page before.
-    before: Option<String>,
-    /// At most so many.
-    #[param(minimum = 1, maximum = 1000, default = 50)]
-    limit: Option<u32>,
-}
-
 /// Lists executions, newest first.
 #[utoipa::path(
     get,
     path = "/api/v1/executions",
     tag = "executions",
-    params(ListParams),
+    params(
+        FilterParams,
+        ("before" = Option<String>, Query, description = "Only executions older than this one: `next_before` of the page before."),
+        ("limit" = Option<u32>, Query, description = "At most so many.", minimum = 1, maximum = 1000),
+    ),
     responses(Refused, (status = 200, description = "A page.", body = Page)),
 )]
-pub(super) async fn list(State(store): Source, Extension(access): Caller, RawQuery(query): RawQuery) -> Answer {
+pub(super) async fn list(State(engine): Source, Extension(access): Caller, RawQuery(query): RawQuery) -> Answer {
     access.require(Scope::Read)?;
-    let query = filters(&access, query.as_deref().unwrap_or_default())?;
-    let Some(query) = query else {
+    let (mut filter, mut before, mut limit) = (Filter::default(), None, LIMIT_DEFAULT);
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match &*name {
+            "before" => before = Some(parse_id(&value).ok_or_else(|| wrong("before", "an execution id"))?),
+            "limit" => limit = number(&value, "limit", 1..=LIMIT_MAX as i64)? as usize,
+            _ if filter.take(&name, &value)? => {}
+            _ => return Err(unknown_parameter("before, limit")),
+        }
+    }
+    let Some(query) = filter.bounded(&access) else {
         return Ok(json(StatusCode::OK, &Page { executions: Vec::new(), next_before: None }));
     };
-    let limit = query.limit;
-    let heads = store.list(query).await.map_err(|error| Refusal::store(&error))?;
+    let query = ListQuery { before, limit, ..query };
+    let heads = engine.store().list(query).await.map_err(|error| Refusal::store(&error))?;
     let full = heads.len() >= limit;
     let next_before = heads.last().filter(|_| full).map(|head| head.id().to_string());
     Ok(json(StatusCode::OK, &Page { executions: heads.iter().map(ExecutionView::of).collect(), next_before }))
-}
-
-/// What a list shows; `None` when the caller asks for what it may not see, which is nothing.
-fn filters(access: &Access, query: &str) -> Result<Option<ListQuery>, Refusal> {
-    let mut wanted = ListQuery { limit: LIMIT_DEFAULT, ..ListQuery::default() };
-    let (mut namespace, mut principal) = (None, None);
-    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-        match &*name {
-            "state" => wanted.states.extend(states(&value)?),
-            "tool" => set(&mut wanted.tool, &name, &value)?,
-            "upstream" => set(&mut wanted.upstream, &name, &value)?,
-            "namespace" => set(&mut namespace, &name, &value)?,
-            "principal" => set(&mut principal, &name, &value)?,
-            "id_prefix" => set(&mut wanted.id_prefix, &name, &value.to_ascii_lowercase())?,
-            "before" => wanted.before = Some(parse_id(&value).ok_or_else(|| wrong("before", "an execution id"))?),
-            "limit" => wanted.limit = number(&value, "limit", LIMIT_MAX as i64)? as usize,
-            _ => {
-                return Err(unknown_parameter("state, tool, upstream, namespace, principal, id_prefix, before, limit"));
-            }
-        }
-    }
-    // What the caller may see bounds what it asks for.
-    let (namespace, principal) = match (bounded(access.namespace(), namespace), bounded(access.owner(), principal)) {
-        (Some(namespace), Some(principal)) => (namespace, principal),
-        _ => return Ok(None),
-    };
-    Ok(Some(ListQuery { namespace, principal, ..wanted }))
-}
-
-/// The narrower of a border and a wish; `None` when the wish lies outside.
-fn bounded(border: Option<&str>, wish: Option<String>) -> Option<Option<String>> {
-    match (border, wish) {
-        (Some(border), Some(wish)) if border != wish => None,
-        (Some(border), _) => Some(Some(border.to_owned())),
-        (None, wish) => Some(wish),
-    }
 }
 
 /// Shows one execution.
@@ -144,14 +117,14 @@ fn bounded(border: Option<&str>, wish: Option<String>) -> Option<Option<String>>
     responses(Refused, (status = 200, description = "The execution.", body = ExecutionView)),
 )]
 pub(super) async fn show(
-    State(store): Source,
+    State(engine): Source,
     Extension(access): Caller,
     Path(id): Path<String>,
     query: RawQuery,
 ) -> Answer {
     access.require(Scope::Read)?;
     no_parameters(query)?;
-    let head = find(&store, &access, &id).await?;
+    let head = find(&**engine.store(), &access, &id).await?;
     Ok(json(StatusCode::OK, &ExecutionView::of(&head)))
 }
 
@@ -177,7 +150,7 @@ pub struct EventPage {
     responses(Refused, (status = 200, description = "A page.", body = EventPage)),
 )]
 pub(super) async fn events(
-    State(store): Source,
+    State(engine): Source,
     Extension(access): Caller,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
@@ -186,12 +159,13 @@ pub(super) async fn events(
     let (mut after, mut limit) = (0, LIMIT_MAX);
     for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         match &*name {
-            "after" => after = number(&value, "after", i64::MAX)?,
-            "limit" => limit = number(&value, "limit", LIMIT_MAX as i64)? as usize,
-            _ => return Err(unknown_parameter("after, limit")),
+            "after" => after = number(&value, "after", 0..=i64::MAX)?,
+            "limit" => limit = number(&value, "limit", 1..=LIMIT_MAX as i64)? as usize,
+            _ => return Err(Refusal::bad_request("there is no such parameter", "the parameters are after, limit")),
         }
     }
-    let head = find(&store, &access, &id).await?;
+    let store = engine.store();
+    let head = find(&**store, &access, &id).await?;
     let records = store.events(head.id(), after, limit).await.map_err(|error| Refusal::store(&error))?;
     let next_after = records.last().filter(|_| records.len() >= limit).map(|record| record.seq);
     Ok(json(StatusCode::OK, &EventPage { events: records.iter().map(EventView::of).collect(), next_after }))
@@ -206,14 +180,15 @@ pub(super) async fn events(
     responses(Refused, (status = 200, description = "What became of it.", body = ResultView)),
 )]
 pub(super) async fn result(
-    State(store): Source,
+    State(engine): Source,
     Extension(access): Caller,
     Path(id): Path<String>,
     query: RawQuery,
 ) -> Answer {
     access.require_payloads()?;
     no_parameters(query)?;
-    let head = find(&store, &access, &id).await?;
+    let store = engine.store();
+    let head = find(&**store, &access, &id).await?;
     let payload = match ResultView::payload_kind(head.state) {
         Some(kind) => store.payload(head.id(), kind).await.map_err(|error| Refusal::store(&error))?,
         None => None,
@@ -225,43 +200,68 @@ pub(super) async fn result(
     Ok(json(StatusCode::OK, &view))
 }
 
-async fn find(store: &Arc<dyn Store>, access: &Access, id: &str) -> Result<Head, Refusal> {
-    let missing = || {
-        Refusal::not_found("there is no such execution", "`durable-mcp executions list` shows those that you may see")
-    };
+/// Tells in plain sentences why an execution stands where it stands.
+#[utoipa::path(
+    get,
+    path = "/api/v1/executions/{id}/why",
+    tag = "executions",
+    params(("id" = String, Path, description = "The execution's id.")),
+    responses(Refused, (status = 200, description = "The sentences.", body = Why)),
+)]
+pub(super) async fn why(
+    State(engine): Source,
+    Extension(access): Caller,
+    Path(id): Path<String>,
+    query: RawQuery,
+) -> Answer {
+    access.require(Scope::Read)?;
+    no_parameters(query)?;
+    let store = &**engine.store();
+    let head = find(store, &access, &id).await?;
+    let log = changes::events(store, head.id(), 0).await.map_err(|error| Refusal::store(&error))?;
+    Ok(json(StatusCode::OK, &explain(&head, &log)))
+}
+
+/// Waits until an execution has ended or is unknown, and shows it as it stands then.
+#[utoipa::path(
+    get,
+    path = "/api/v1/executions/{id}/wait",
+    tag = "executions",
+    params(
+        ("id" = String, Path, description = "The execution's id."),
+        ("wait_ms" = Option<i64>, Query, description = "At most so long.", minimum = 0, maximum = 55000),
+    ),
+    responses(Refused, (status = 200, description = "The execution; it may still go on.", body = ExecutionView)),
+)]
+pub(super) async fn wait(
+    State(engine): Source,
+    Extension(access): Caller,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    access.require(Scope::Read)?;
+    let mut wait_ms = WAIT_DEFAULT_MS;
+    for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
+        match &*name {
+            "wait_ms" => wait_ms = number(&value, "wait_ms", 0..=WAIT_MAX_MS)?,
+            _ => return Err(Refusal::bad_request("there is no such parameter", "the parameter is wait_ms")),
+        }
+    }
+    let head = find(&**engine.store(), &access, &id).await?;
+    let observed = engine.observe(head.id(), Duration::from_millis(wait_ms.unsigned_abs())).await;
+    let head = observed.map_err(|error| Refusal::engine(&error))?.ok_or_else(missing)?;
+    Ok(json(StatusCode::OK, &ExecutionView::of(&head)))
+}
+
+/// The execution when the caller sees it.
+pub(super) async fn find(store: &dyn Store, access: &Access, id: &str) -> Result<Head, Refusal> {
     let id = parse_id(id).ok_or_else(missing)?;
     let head = store.heads(&[id]).await.map_err(|error| Refusal::store(&error))?.pop();
     head.filter(|head| access.sees(head)).ok_or_else(missing)
 }
 
-/// An id in its one spelling.
-fn parse_id(text: &str) -> Option<ExecutionId> {
-    text.parse().ok().filter(|id: &ExecutionId| text.eq_ignore_ascii_case(&id.to_string()))
-}
-
-fn states(value: &str) -> Result<Vec<Stage>, Refusal> {
-    let names = value.split(',');
-    names.map(|name| Stage::parse(name).ok_or_else(|| wrong("state", &stage_names()))).collect()
-}
-
-fn stage_names() -> String {
-    let names: Vec<&str> = Stage::ALL.iter().map(|state| state.as_str()).collect();
-    format!("one or more of {}", names.join(", "))
-}
-
-fn set(place: &mut Option<String>, name: &str, value: &str) -> Result<(), Refusal> {
-    if place.is_some() {
-        return Err(Refusal::bad_request("a parameter stands twice", format!("give `{name}` once")));
-    }
-    *place = Some(value.to_owned());
-    Ok(())
-}
-
-fn number(value: &str, name: &'static str, max: i64) -> Result<i64, Refusal> {
-    let min = i64::from(name == "limit");
-    let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    let number: Option<i64> = digits.then(|| value.parse().ok()).flatten();
-    number.filter(|number| (min..=max).contains(number)).ok_or_else(|| wrong(name, &format!("{min} to {max}")))
+fn missing() -> Refusal {
+    Refusal::not_found("there is no such execution", "`durable-mcp executions list` shows those that you may see")
 }
 
 fn no_parameters(RawQuery(query): RawQuery) -> Result<(), Refusal> {
@@ -269,12 +269,4 @@ fn no_parameters(RawQuery(query): RawQuery) -> Result<(), Refusal> {
         true => Ok(()),
         false => Err(Refusal::bad_request("this address takes no parameters", "leave them out")),
     }
-}
-
-fn wrong(name: &str, takes: &str) -> Refusal {
-    Refusal::bad_request(format!("the value of `{name}` can not be used"), format!("`{name}` takes {takes}"))
-}
-
-fn unknown_parameter(known: &'static str) -> Refusal {
-    Refusal::bad_request("there is no such parameter", format!("the parameters are {known}"))
 }

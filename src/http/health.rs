@@ -57,6 +57,11 @@ impl Readiness {
         self.upstreams().insert(upstream.to_owned(), startup);
     }
 
+    /// How far an upstream is; `None` for what needs no start.
+    pub fn of(&self, upstream: &str) -> Option<Startup> {
+        self.upstreams().get(upstream).copied()
+    }
+
     /// From now on nothing new is accepted.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);

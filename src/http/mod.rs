@@ -2,6 +2,7 @@
 //! comes in as a router. Writes no execution.
 
 pub mod auth;
+pub mod events;
 pub mod executions;
 pub mod front;
 pub mod guard;
@@ -14,4 +15,6 @@ pub mod proxy;
 pub mod refusal;
 pub mod router;
 pub mod token;
+pub mod tools;
 pub mod worker;
+pub mod workers;

@@ -13,8 +13,8 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
-use super::refusal::{Refusal, json};
-use super::{executions, health, worker};
+use super::refusal::{PROBLEM_JSON, Refusal, json};
+use super::{events, executions, health, tools, worker, workers};
 
 #[cfg(test)]
 mod tests;
@@ -31,8 +31,20 @@ mod tests;
         executions::show,
         executions::events,
         executions::result,
+        executions::why,
+        executions::wait,
+        executions::export,
+        executions::cancel,
+        executions::retry,
+        executions::resolve,
+        executions::act,
+        events::follow,
+        tools::list,
+        tools::show,
         health::alive,
         health::ready,
+        workers::list,
+        workers::drain_one,
         worker::register::register,
         worker::register::deregister,
         worker::register::stats,
@@ -47,6 +59,10 @@ mod tests;
     components(schemas(Problem)),
     tags(
         (name = "executions", description = "Looking at executions. A foreign one is as if it were missing."),
+        (name = "workers", description = "Who runs tools."),
+        (name = "orders", description = "Cancel, retry, resolve. Each is an event with its principal and reason."),
+        (name = "events", description = "What happens, as it happens."),
+        (name = "tools", description = "What is offered, its policy, and who said so."),
         (name = "worker", description = "The worker protocol; needs the scope `work`. Everything may be repeated."),
         (name = "health", description = "For supervisors; needs no credential."),
         (name = "description", description = "This document."),
@@ -106,25 +122,44 @@ pub struct Problem {
 /// What every route may answer instead: the statuses of refusals, each with a [`Problem`].
 pub struct Refused;
 
-impl Refused {
-    const STATUSES: [(&'static str, &'static str); 5] = [
-        ("400", "A parameter or the body is wrong."),
-        ("401", "A credential is missing or not known."),
-        ("403", "The credential lacks the scope."),
-        ("404", "There is no such thing, or the caller may not see it."),
-        ("503", "The store can not answer now."),
-    ];
-}
+/// The same for what changes something.
+pub struct OrderRefused;
+
+const REFUSED: [(&str, &str); 5] = [
+    ("400", "A parameter or the body is wrong."),
+    ("401", "A credential is missing or not known."),
+    ("403", "The credential lacks the scope."),
+    ("404", "There is no such thing, or the caller may not see it."),
+    ("503", "The store can not answer now."),
+];
+
+const ORDER_REFUSED: [(&str, &str); 3] = [
+    ("409", "The present state does not permit it; nothing changed."),
+    ("413", "The body is too large."),
+    ("415", "The body is not said to be JSON."),
+];
+
+type Responses = BTreeMap<String, RefOr<utoipa::openapi::response::Response>>;
 
 impl IntoResponses for Refused {
-    fn responses() -> BTreeMap<String, RefOr<utoipa::openapi::response::Response>> {
-        let response = |text: &str| {
-            let schema = utoipa::openapi::Ref::from_schema_name("Problem");
-            let content = ContentBuilder::new().schema(Some(schema)).build();
-            ResponseBuilder::new().description(text).content("application/problem+json", content).build()
-        };
-        Self::STATUSES.iter().map(|(status, text)| ((*status).to_owned(), RefOr::T(response(text)))).collect()
+    fn responses() -> Responses {
+        problems(&REFUSED)
     }
+}
+
+impl IntoResponses for OrderRefused {
+    fn responses() -> Responses {
+        problems(&[&REFUSED[..], &ORDER_REFUSED[..]].concat())
+    }
+}
+
+fn problems(statuses: &[(&str, &str)]) -> Responses {
+    let response = |text: &str| {
+        let schema = utoipa::openapi::Ref::from_schema_name("Problem");
+        let content = ContentBuilder::new().schema(Some(schema)).build();
+        ResponseBuilder::new().description(text).content(PROBLEM_JSON, content).build()
+    };
+    statuses.iter().map(|(status, text)| ((*status).to_owned(), RefOr::T(response(text)))).collect()
 }
 
 /// Says which credential the routes take.

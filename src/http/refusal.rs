@@ -76,6 +76,30 @@ impl Refusal {
         )
     }
 
+    /// The verb could not be done.
+    pub fn engine(error: &crate::engine::Error) -> Self {
+        use crate::engine::Error;
+        let next = match error {
+            Error::Store(error) => return Self::store(error),
+            Error::NotFound(_) => {
+                return Self::not_found(
+                    "there is no such execution",
+                    "`durable-mcp executions list` shows those that you may see",
+                );
+            }
+            Error::NotPermitted { state: "unknown", .. } => {
+                "nobody can stop what may have happened; resolve it, or order another attempt with retry"
+            }
+            Error::NotPermitted { state: "completed", .. } => "it has its answer; a new call needs another key",
+            Error::NotPermitted { state: "failed" | "cancelled", .. } => "it has ended; retry runs it again",
+            Error::NotPermitted { .. } => "it goes on; wait for its end, or cancel it",
+            Error::KeyTaken { .. } => "look at the execution that holds the key",
+            Error::ArgumentsDeleted(_) => "call the tool again; retention.payloads sets how long arguments are kept",
+            Error::Conflict(_) | Error::Overloaded(_) | Error::Arguments(_) => "try again later",
+        };
+        Self::new(StatusCode::CONFLICT, error.code(), error.to_string(), next)
+    }
+
     /// The store could not answer.
     pub fn store(error: &crate::store::Error) -> Self {
         // The text may name files and addresses of ours; it belongs in the log.

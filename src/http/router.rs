@@ -6,19 +6,35 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::response::IntoResponse;
 
-use super::executions;
 use super::health::{self, Readiness};
 use super::openapi;
 use super::refusal::Refusal;
-use super::worker;
+use super::tools::Tools;
+use super::{events, executions, tools, worker, workers};
 use crate::engine::Engine;
+use crate::engine::view::SourceOf;
+
+/// What the routes work with.
+pub struct Parts<'a> {
+    /// The verbs.
+    pub engine: &'a Arc<Engine>,
+    /// What is known of the process's readiness.
+    pub readiness: Arc<Readiness>,
+    /// What the worker protocol accepts.
+    pub limits: worker::Limits,
+    /// Who said what a tool's settings are.
+    pub sources: SourceOf,
+}
 
 /// Everything that is served on one listener. The limit on bodies is `front.rs`'s.
-pub fn router(mcp: Router, engine: &Arc<Engine>, readiness: Arc<Readiness>, limits: worker::Limits) -> Router {
-    let store = engine.store().clone();
-    mcp.merge(health::routes(readiness, store.clone()))
-        .merge(executions::routes(store))
+pub fn router(mcp: Router, parts: Parts<'_>) -> Router {
+    let Parts { engine, readiness, limits, sources } = parts;
+    mcp.merge(health::routes(readiness.clone(), engine.store().clone()))
+        .merge(tools::routes(Tools { engine: engine.clone(), readiness, sources }))
+        .merge(executions::routes(engine.clone()))
+        .merge(events::routes(engine.clone()))
         .merge(worker::routes(engine.clone(), limits))
+        .merge(workers::routes(engine.clone()))
         .merge(openapi::routes())
         .fallback(async || {
             Refusal::not_found(

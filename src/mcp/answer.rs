@@ -107,10 +107,12 @@ pub fn refused(error: &engine::Error) -> RpcError {
             RpcError::new(code::CONFLICT, error.to_string()).with_data(&without_null(data))
         }
         engine::Error::Overloaded(words) => overload(words.clone()),
-        engine::Error::NotFound(_) | engine::Error::NotPermitted { .. } | engine::Error::Arguments(_) => {
-            RpcError::new(code::INVALID_PARAMS, error.to_string())
-                .with_data(&json!({ "type": error.code(), "retryable": false }))
-        }
+        engine::Error::NotFound(_)
+        | engine::Error::NotPermitted { .. }
+        | engine::Error::KeyTaken { .. }
+        | engine::Error::ArgumentsDeleted(_)
+        | engine::Error::Arguments(_) => RpcError::new(code::INVALID_PARAMS, error.to_string())
+            .with_data(&json!({ "type": error.code(), "retryable": false })),
         engine::Error::Store(Store::Overloaded(_)) => overload("too many writes wait; try again later".into()),
         engine::Error::Store(Store::Unavailable(_) | Store::CannotWrite(_)) => {
             tracing::warn!(code = error.code(), "a call was refused: {error}");

@@ -367,14 +367,18 @@ impl Connection {
     }
 }
 
-enum Line {
+/// What was read of a line.
+pub enum Line {
+    /// All of it, its newline included.
     Whole,
+    /// More than was permitted; nothing of it is kept.
     TooLong,
+    /// There is nothing more.
     End,
 }
 
 /// Reads up to a newline; an over-long line is skipped to its end without keeping it.
-async fn read_line<R: AsyncBufRead + Unpin>(
+pub async fn read_line<R: AsyncBufRead + Unpin>(
     input: &mut R,
     line: &mut Vec<u8>,
     bytes_max: usize,

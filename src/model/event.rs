@@ -33,6 +33,20 @@ pub enum ExpiryCause {
     ProcessDied,
 }
 
+/// The error codes of attempts that ended without a word of the tool: its worker, child or connection was lost, or it
+/// was stopped. The codes of answers (`tool_error`, `rpc_error`) and of calls that never reached the tool are others.
+pub const LOSS_CODES: [&str; 9] = [
+    "lease_expired",
+    "process_died",
+    "child_died",
+    "connection_lost",
+    "attempt_timeout",
+    "idle_timeout",
+    "worker_stopped",
+    "command_stopped",
+    "cancelled",
+];
+
 /// What happened. The serde tag is the wire name of the event's type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -42,6 +56,9 @@ pub enum Event {
         /// Earliest start, for a delayed call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run_at_ms: Option<i64>,
+        /// Who ordered it in the place of another execution, with the reason; absent for a call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Order>,
     },
     /// Its time came.
     Promoted,
@@ -186,6 +203,15 @@ impl Event {
             Event::Cancelled { .. } => "cancelled",
             Event::Rejected { .. } => "rejected",
             Event::Conflicted { .. } => "conflicted",
+        }
+    }
+
+    /// True when an attempt was lost: it was started, and nobody learnt how it went.
+    pub fn is_loss(&self) -> bool {
+        match self {
+            Event::Lost { .. } => true,
+            Event::Retried { error, .. } => LOSS_CODES.contains(&error.code.as_str()),
+            _ => false,
         }
     }
 

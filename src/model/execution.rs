@@ -1,6 +1,7 @@
 //! The execution as a row without payloads, and how an event changes it. `apply` is the only way a [`Head`] changes
 //! apart from the lease's expiry, the version and the delivery marks. Decides nothing: see `decide.rs`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -9,7 +10,7 @@ use super::id::{ExecutionId, ProcessId};
 use super::policy::{Delivery, Policy};
 
 /// Where an execution stands (docs/states.md).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Waits for its time: delayed start or retry back-off.
@@ -74,7 +75,7 @@ impl State {
 }
 
 /// Whether a cancelled call may have had its effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// It was never dispatched.
@@ -84,7 +85,7 @@ pub enum Effect {
 }
 
 /// Where a result came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultSource {
     /// The attempt that held the lease.
@@ -109,7 +110,7 @@ pub struct Lease {
 }
 
 /// Why there is no result.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema, JsonSchema)]
 pub struct ErrorInfo {
     /// A stable name, such as `lease_expired`, `child_died`, `rpc_error`.
     pub code: String,
@@ -252,7 +253,7 @@ impl Head {
         self.next_seq += 1;
         self.updated_at_ms = at_ms;
         match event {
-            Event::Submitted { run_at_ms } => {
+            Event::Submitted { run_at_ms, .. } => {
                 self.created_at_ms = at_ms;
                 self.run_at_ms = run_at_ms.unwrap_or(at_ms);
                 self.state = if run_at_ms.is_some() { State::Scheduled } else { State::Ready };

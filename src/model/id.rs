@@ -54,6 +54,13 @@ uuid_id! {
     /// One durable run of one tool call; also the MCP task id.
     ExecutionId
 }
+impl ExecutionId {
+    /// The lowest id that can be made at `at_ms` (milliseconds since the epoch): a border for a search by time.
+    pub fn first_at(at_ms: i64) -> Self {
+        Self::new(at_ms.clamp(0, (1 << 48) - 1), &Entropy::default())
+    }
+}
+
 uuid_id! {
     /// One operating-system process of ours while it lives: it owns leases and waits for executions.
     ProcessId

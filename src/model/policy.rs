@@ -1,12 +1,13 @@
 //! What the configuration and a tool's annotations decide about a call: delivery, retries, time-outs, identity.
 //! Holds the effective values only; reads no configuration.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::retry::RetryPolicy;
 
 /// What may happen to a call whose attempt was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
     /// Run again, up to the policy's attempts.
@@ -31,7 +32,7 @@ impl Delivery {
 }
 
 /// Why a tool has its delivery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliverySource {
     /// The operator's configuration said so.

@@ -2,7 +2,7 @@
 //! the key and which unkeyed twins exist, in the transaction that writes.
 
 use super::decide::{self, Command, LeaseRequest, Limits};
-use super::event::Event;
+use super::event::{Event, Order};
 use super::execution::{Head, Identification};
 use super::id::ProcessId;
 use super::policy::{Identity, Unkeyed};
@@ -16,6 +16,8 @@ pub struct Submission {
     pub identity: Identity,
     /// Earliest start, in milliseconds since the epoch.
     pub run_at_ms: Option<i64>,
+    /// Who ordered it in the place of `ident.retry_of`; absent for a call.
+    pub by: Option<Order>,
     /// The free worker of this process that takes it at once.
     pub lease: Option<LeaseRequest>,
     /// The process in which the caller waits; absent when it does not wait.
@@ -91,7 +93,8 @@ pub fn submit(submission: &Submission, found: Found<'_>, now_ms: i64, limits: &L
 /// The row, its events and the lease's expiry of a new execution, folded.
 pub fn start(submission: &Submission, now_ms: i64, limits: &Limits) -> Submitted {
     let mut head = Head::new(submission.ident.clone(), now_ms);
-    let submitted = Event::Submitted { run_at_ms: submission.run_at_ms.filter(|at| *at > now_ms) };
+    let submitted =
+        Event::Submitted { run_at_ms: submission.run_at_ms.filter(|at| *at > now_ms), by: submission.by.clone() };
     head.apply(&submitted, now_ms);
     let mut events = vec![submitted];
     let mut lease_expires_at_ms = None;

@@ -97,7 +97,7 @@ impl Story {
     fn submitted(ident: Identification, run_at_ms: Option<i64>) -> Story {
         let head = Head::new(ident.clone(), START_MS);
         let mut story = Story { ident, head, log: Vec::new(), now_ms: START_MS, limits: Limits { notes_max: 4 } };
-        let event = Event::Submitted { run_at_ms };
+        let event = Event::Submitted { run_at_ms, by: None };
         story.head.apply(&event, START_MS);
         assert!(transitions::permits(None, event.name(), story.head.state));
         story.log.push((START_MS, event));

@@ -52,7 +52,10 @@ impl Assembly {
         let rules = upstreams::reconcile_rules(loaded)?;
         let store = open_store(loaded).await?;
         let names = upstreams::names(loaded, shape.demo);
-        let settings = settings::engine(&loaded.config, shape.wrap);
+        let mut settings = settings::engine(&loaded.config, shape.wrap);
+        if !shape.roles.worker {
+            settings.slots = 0;
+        }
         let engine = Engine::open(store, Clock::System, settings, &names).await.map_err(unusable)?;
         let readiness = Readiness::new(&[]);
         let Runnable { executors, servers } = upstreams::start(&engine, loaded, shape.demo, shape.wrap).await?;
@@ -63,6 +66,13 @@ impl Assembly {
         let worker = Worker::new(engine.clone(), executors);
         engine.start_loops(shape.roles.scheduler);
         if shape.roles.worker {
+            let announced = engine.clone().announce_worker();
+            if shape.wrap {
+                // A client waits for the first answer; who runs its calls can be said a moment later.
+                engine.spawn(announced);
+            } else {
+                announced.await;
+            }
             worker.start();
             reconciler.start();
         }

@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 
 use super::assembly::{Assembly, Shape};
 use super::failure::Failure;
-use super::{settings, signals};
+use super::{known_tools, settings, signals};
 use crate::config::Loaded;
 use crate::config::settings::{AuthMode, Config};
 use crate::engine::Roles;
@@ -17,7 +17,7 @@ use crate::http::guard::{Guard, GuardSettings};
 use crate::http::listener;
 use crate::http::local_token::LocalToken;
 use crate::http::proxy::{Proxy, ProxySettings};
-use crate::http::router::router;
+use crate::http::router::{Parts, router};
 use crate::http::token::Tokens;
 use crate::mcp;
 
@@ -57,10 +57,16 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
         true => mcp::http::router(assembly.face.clone(), &config.server.path, config.server.namespace_paths),
         false => axum::Router::new(),
     };
+    let parts = Parts {
+        engine: &assembly.engine,
+        readiness: assembly.readiness.clone(),
+        limits: settings::worker_limits(config),
+        sources: known_tools::sources(&loaded),
+    };
     let front = Arc::new(Front {
         guard: Guard::new(&guard).map_err(Failure::usage)?,
         auth: authentication(&loaded, listen, &assembly)?,
-        router: router(mcp, &assembly.engine, assembly.readiness.clone(), settings::worker_limits(config)),
+        router: router(mcp, parts),
         mcp_path: config.server.path.to_string(),
         namespaces: config.namespaces.keys().cloned().collect(),
         body_bytes_max: config.server.max_body_bytes.len(),

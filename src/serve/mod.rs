@@ -5,6 +5,7 @@ pub mod assembly;
 pub mod failure;
 pub mod http;
 pub mod http_tools;
+pub mod known_tools;
 pub mod settings;
 pub mod shadow;
 pub mod signals;
@@ -13,5 +14,6 @@ pub mod wrap;
 
 pub use failure::Failure;
 pub use http::{ServeOptions, serve};
+pub use known_tools::{known_tools, sources};
 pub use shadow::{ShadowOptions, shadow};
 pub use wrap::{WrapOptions, wrap};

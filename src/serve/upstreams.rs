@@ -17,7 +17,7 @@ use crate::mcp::names::{self, Naming};
 use crate::worker::command::{CommandTool, Definition, Limits as CommandLimits};
 use crate::worker::demo::Demo;
 use crate::worker::executor::Executor;
-use crate::worker::publish::{self, ExposedName, Publisher};
+use crate::worker::publish::{self, ExposedName, Publisher, RulesOf};
 use crate::worker::reconcile;
 use crate::worker::remote_tools::{RemoteRulesOf, RemoteTools};
 use crate::worker::rules::Rules;
@@ -77,7 +77,14 @@ pub fn reconcile_rules(loaded: &Loaded) -> Result<reconcile::Rules, Failure> {
 }
 
 fn publisher(engine: &Arc<Engine>, loaded: &Arc<Loaded>, wrap: bool) -> Arc<Publisher> {
-    let (named, ruled) = (loaded.clone(), loaded.clone());
+    let exposed = exposed_name(loaded, wrap);
+    let rules = tool_rules(loaded, &exposed);
+    Publisher::new(engine.clone(), rules, exposed)
+}
+
+/// The names clients call tools by.
+pub(super) fn exposed_name(loaded: &Arc<Loaded>, wrap: bool) -> ExposedName {
+    let named = loaded.clone();
     let exposed = move |upstream: &str, tool: &str| match named.config.servers.get(upstream) {
         Some(_) if wrap => tool.to_owned(),
         Some(server) => {
@@ -87,8 +94,12 @@ fn publisher(engine: &Arc<Engine>, loaded: &Arc<Loaded>, wrap: bool) -> Arc<Publ
         }
         None => tool.to_owned(),
     };
-    let exposed: ExposedName = Arc::new(exposed);
-    let naming = exposed.clone();
+    Arc::new(exposed)
+}
+
+/// What the operator said about tools.
+pub(super) fn tool_rules(loaded: &Arc<Loaded>, exposed: &ExposedName) -> RulesOf {
+    let (ruled, naming) = (loaded.clone(), exposed.clone());
     let rules = move |upstream: &str, tool: &str| {
         let policy = match ruled.config.servers.contains_key(upstream) {
             true => ruled.config.server_policy(upstream, tool),
@@ -96,7 +107,7 @@ fn publisher(engine: &Arc<Engine>, loaded: &Arc<Loaded>, wrap: bool) -> Arc<Publ
         };
         settings::rules(&policy, namespaces(&ruled, &naming(upstream, tool)))
     };
-    Publisher::new(engine.clone(), Arc::new(rules), exposed)
+    Arc::new(rules)
 }
 
 /// The rules for tools of remote workers.
@@ -129,7 +140,7 @@ pub fn names(loaded: &Loaded, demo: bool) -> Vec<String> {
 }
 
 /// The lane of one command: each has its own slots and queue.
-fn command_lane(tool: &str) -> String {
+pub(super) fn command_lane(tool: &str) -> String {
     format!("tools.{tool}")
 }
 
@@ -173,7 +184,7 @@ fn offer_own_tools(engine: &Engine, loaded: &Loaded, publisher: &Publisher, demo
     Ok(Runnable { executors, servers: Vec::new() })
 }
 
-fn definition(name: &str, tool: &OwnTool) -> Definition {
+pub(super) fn definition(name: &str, tool: &OwnTool) -> Definition {
     let schema = |source: &Option<crate::config::json::JsonSource>| {
         source.as_ref().and_then(|source| source.object()).map(|object| object.get().to_owned())
     };
@@ -208,7 +219,7 @@ fn command(loaded: &Loaded, tool: &OwnTool) -> CommandTool {
 }
 
 /// A program with a path in its name is relative to the configuration; a bare name is looked for in `PATH`.
-fn program(base_dir: &Path, name: &str) -> OsString {
+pub fn program(base_dir: &Path, name: &str) -> OsString {
     match name.contains('/') {
         true => base_dir.join(name).into_os_string(),
         false => name.into(),
@@ -225,7 +236,7 @@ pub fn wrapped_command(loaded: &Loaded) -> Option<(String, StdioSettings)> {
 }
 
 /// How to reach and run one configured server.
-fn server_settings(loaded: &Loaded, name: &str, server: &Server, last_known: Option<Snapshot>) -> UpstreamSettings {
+pub fn server_settings(loaded: &Loaded, name: &str, server: &Server, last_known: Option<Snapshot>) -> UpstreamSettings {
     let config = &loaded.config;
     let transport = match (&server.command, &server.url) {
         (Some(command), _) => {

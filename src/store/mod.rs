@@ -5,6 +5,7 @@ pub mod conformance;
 pub mod crash;
 mod open;
 pub mod sqlite;
+pub mod verify;
 mod worker;
 
 pub use open::open;
@@ -215,10 +216,37 @@ pub struct ListQuery {
     pub upstream: Option<String>,
     /// Only this tool.
     pub tool: Option<String>,
+    /// Only this idempotency key.
+    pub key: Option<String>,
+    /// Only executions with more attempts than this.
+    pub attempts_over: Option<u32>,
+    /// Only executions whose last error has this code.
+    pub error_code: Option<String>,
+    /// Only executions submitted then or later, in milliseconds since the epoch.
+    pub since_ms: Option<i64>,
+    /// Only executions submitted before then, in milliseconds since the epoch.
+    pub until_ms: Option<i64>,
+    /// Only executions that completed although an attempt was lost.
+    pub recovered: bool,
     /// Only executions older than this one (keyset page).
     pub before: Option<ExecutionId>,
     /// Only ids that start with this text.
     pub id_prefix: Option<String>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Which executions may have events in a span of time.
+#[derive(Clone, Debug, Default)]
+pub struct TouchedQuery {
+    /// What must hold for the execution as it stands now; its page and limit are not looked at.
+    pub filter: ListQuery,
+    /// The span's first moment, in milliseconds since the epoch.
+    pub since_ms: i64,
+    /// The first moment after the span.
+    pub until_ms: i64,
+    /// Only executions with a greater id (keyset page).
+    pub after: Option<ExecutionId>,
     /// At most so many.
     pub limit: usize,
 }
@@ -306,6 +334,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// A page of rows, newest first.
     async fn list(&self, query: ListQuery) -> Result<Vec<Head>>;
+
+    /// Executions that may have events in a span of time, in the order of their ids; none that has is left out. Reads
+    /// nothing of the log itself: an execution may come although its events lie outside.
+    async fn touched(&self, query: TouchedQuery) -> Result<Vec<Head>>;
 
     /// Ready executions (and scheduled ones that are due), oldest first, for a worker to claim by `apply(Lease)`.
     async fn candidates(&self, query: CandidateQuery) -> Result<Vec<Head>>;

@@ -1,21 +1,44 @@
 //! The command line as types, with its help: one file per family of commands. Reads configuration for the commands that need it; does nothing else.
 
+mod bench;
 mod call;
+mod completions;
 mod config;
+mod connect;
+mod db;
+mod demo;
+mod doctor;
 mod executions;
+mod init;
+mod install;
 mod serve;
 mod token;
+mod tools;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use bench::BenchArgs;
 pub use call::CallArgs;
+pub use completions::{CompletionsArgs, ManArgs};
 pub use config::{ConfigArgs, ConfigCommand};
-pub use executions::{ExecutionsArgs, ExecutionsCommand, ListArgs, OneArgs};
+pub use connect::ConnectArgs;
+pub use db::{BackupArgs, DbArgs, DbCommand, DbReadArgs, PruneArgs, RestoreArgs, StoreFlags};
+pub use demo::{DemoArgs, DemoCommand, SceneArgs, StackArgs};
+pub use doctor::DoctorArgs;
+pub use executions::{
+    ExecutionsArgs, ExecutionsCommand, ExportArgs, FilterFlags, ListArgs, OneArgs, ResolveArgs, TailArgs, WaitArgs,
+    WhichArgs,
+};
+pub use init::InitArgs;
+pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
+pub use tools::{ToolListArgs, ToolShowArgs, ToolsArgs, ToolsCommand};
+pub use workers::{WorkersArgs, WorkersCommand, WorkersDrainArgs};
 
 use super::failure::{Exit, Failure};
 use crate::config::units::Millis;
@@ -33,7 +56,8 @@ pub struct Cli {
 impl Cli {
     /// True for a program that runs until it is told to stop.
     pub fn is_long(&self) -> bool {
-        matches!(self.command, Command::Serve(_) | Command::Wrap(_))
+        use Command::{Bench, Connect, Demo, Serve, Wrap};
+        matches!(self.command, Serve(_) | Wrap(_) | Connect(_) | Demo(_) | Bench(_))
     }
 }
 
@@ -47,6 +71,9 @@ pub enum Command {
     #[command(after_help = "Examples:\n  durable-mcp wrap -- npx -y @modelcontextprotocol/server-github\n  \
                             durable-mcp wrap --url https://crm.example/mcp --header 'Authorization: Bearer …'")]
     Wrap(WrapArgs),
+    /// A stdio client's way into a running `serve`; put it as the command into your client's configuration.
+    #[command(after_help = "Example:\n  durable-mcp connect --url http://127.0.0.1:7400 < /dev/null")]
+    Connect(ConnectArgs),
     /// Call a tool of a running server and wait for its answer.
     #[command(after_help = "Examples:\n  durable-mcp call demo_echo --args '{\"message\":\"hello\"}'\n  \
                             durable-mcp call github__create_issue --args @issue.json --key release-1.4 --wait 5m")]
@@ -54,12 +81,48 @@ pub enum Command {
     /// Look at executions: of a running server with --url, else in the stores of this user.
     #[command(after_help = "Example:\n  durable-mcp executions list --state unknown")]
     Executions(ExecutionsArgs),
+    /// Who runs tools: list workers, or ask a remote one to finish and to end.
+    #[command(after_help = "Example:\n  durable-mcp workers list")]
+    Workers(WorkersArgs),
+    /// Write a configuration to begin with: with every setting, or from a client's servers.
+    #[command(after_help = "Examples:\n  durable-mcp init --out -\n  durable-mcp init --from cursor --out shared.toml")]
+    Init(InitArgs),
+    /// Put a client's servers behind durable-mcp: each entry is rewritten to `wrap`, the rest of the file stays.
+    #[command(after_help = "Example:\n  durable-mcp install cursor --all --dry-run")]
+    Install(InstallArgs),
+    /// Take back what `install` did, to the byte.
+    #[command(after_help = "Example:\n  durable-mcp uninstall cursor --dry-run")]
+    Uninstall(UninstallArgs),
+    /// Look at the tools that are offered: what happens to a lost call, how long callers wait, and who said so.
+    #[command(after_help = "Example:\n  durable-mcp tools list")]
+    Tools(ToolsArgs),
     /// API keys for auth mode `token`.
     #[command(after_help = "Example:\n  durable-mcp token create --principal ci --scope call --scope read")]
     Token(TokenArgs),
     /// Check, show or describe the configuration.
     #[command(after_help = "Example:\n  durable-mcp config check --config durable-mcp.toml")]
     Config(ConfigArgs),
+    /// Look after the store: status, backup, restore, prune, verify.
+    #[command(after_help = "Example:\n  durable-mcp db status")]
+    Db(DbArgs),
+    /// Find what is wrong with configuration, servers, port, store and clock; silent when nothing is.
+    #[command(after_help = "Example:\n  durable-mcp doctor --verbose")]
+    Doctor(DoctorArgs),
+    /// Print the completions of a shell.
+    #[command(after_help = "Example:\n  durable-mcp completions bash > durable-mcp.bash")]
+    Completions(CompletionsArgs),
+    /// Write the manual pages, or print the one of the program.
+    #[command(after_help = "Example:\n  durable-mcp man --out man1")]
+    Man(ManArgs),
+    /// Watch failures happen, and what becomes of the calls: real processes, really killed, in a folder of their own.
+    #[command(after_help = "Example:\n  durable-mcp demo crash")]
+    Demo(DemoArgs),
+    /// Measure a server with checked calls in a closed loop, beside the limits of this machine.
+    #[command(after_help = "Examples:\n  durable-mcp bench --duration 2s\n  \
+                            durable-mcp bench --concurrency 64 --duplicates 3 --duration 2s --json\n\n\
+                            A stdio server directly and behind wrap:\n  \
+                            $ durable-mcp bench -- npx -y @modelcontextprotocol/server-everything")]
+    Bench(BenchArgs),
 }
 
 /// Where the configuration comes from.

@@ -63,13 +63,19 @@ pub struct WrapArgs {
     #[arg(long, value_name = "HEADER", conflicts_with = "command")]
     pub header: Vec<String>,
     /// Change nothing: pass every byte through and report at the end what DurableMCP would have done.
-    #[arg(long, conflicts_with = "url")]
+    #[arg(long, conflicts_with_all = ["url", "url_env"])]
     pub shadow: bool,
     /// Where that report also goes, as JSON.
     #[arg(long, value_name = "FILE", requires = "shadow")]
     pub shadow_report: Option<PathBuf>,
+    /// The variable with the address of an MCP server over HTTP, for one with a secret in it.
+    #[arg(long, value_name = "VARIABLE", conflicts_with_all = ["command", "url"])]
+    pub url_env: Option<String>,
+    /// A header for that server and the variable with its value, which `ps` does not show; repeatable.
+    #[arg(long, value_name = "NAME=VARIABLE", value_parser = header_variable, conflicts_with = "command")]
+    pub header_env: Vec<(String, String)>,
     /// An MCP server over stdio: its command and arguments.
-    #[arg(last = true, value_name = "CMD", required_unless_present = "url")]
+    #[arg(last = true, value_name = "CMD", required_unless_present_any = ["url", "url_env"])]
     pub command: Vec<OsString>,
 }
 
@@ -78,6 +84,10 @@ fn store_name(text: &str) -> Result<String, String> {
     let good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let fits = (1..=64).contains(&text.len()) && text.bytes().all(good);
     fits.then(|| text.to_owned()).ok_or_else(|| "use 1 to 64 of A-Z, a-z, 0-9, `-` and `_`".to_owned())
+}
+
+fn header_variable(text: &str) -> Result<(String, String), String> {
+    pair(text).map_err(|_| "write NAME=VARIABLE".to_owned())
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

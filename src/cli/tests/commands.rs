@@ -92,6 +92,7 @@ async fn submit(store: &dyn Store, n: u8) {
         ident,
         identity: Identity::default(),
         run_at_ms: None,
+        by: None,
         lease: Some(LeaseRequest { worker: "w".into(), process, ttl_ms: 1_000, takes_over: None }),
         waiter: None,
         if_waited: IfWaited::New,

@@ -176,8 +176,10 @@ impl Engine {
     }
 
     /// Learns of workers that registered elsewhere, and wakes claims for which calls wait in the store.
-    pub(in crate::engine) async fn look_for_remote(&self) -> Result<(), Refused> {
+    pub(in crate::engine) async fn look_for_remote(self: &Arc<Self>) -> Result<(), Refused> {
         self.refresh_workers().await?;
+        // A worker that keeps the time itself reports it first.
+        self.end_overdue(self.settings.stop_grace_ms as i64).await?;
         let upstreams = self.slots.claimed_lanes();
         if upstreams.is_empty() {
             return Ok(());
@@ -199,6 +201,7 @@ impl Engine {
         self.spawn(async move {
             crash::point("before_give_back");
             for leased in leased {
+                engine.held.forget(leased.lease());
                 let (lease, operation) = (leased.lease(), engine.new_operation());
                 if let Err(error) = engine.release(lease, operation).await {
                     // It is settled as lost when the lease runs out.

@@ -328,7 +328,7 @@ impl Engine {
     }
 
     /// Reads the workers again when something changed, and offers their tools.
-    pub async fn refresh_workers(&self) -> Result<(), Refused> {
+    pub async fn refresh_workers(&self) -> crate::engine::Result<()> {
         let _one = self.remote.reading.lock().await;
         if let Some(seen) = self.store.workers(self.remote.known_change()).await? {
             let remote = seen.rows.into_iter().filter(|row| row.kind == WorkerKind::Remote);

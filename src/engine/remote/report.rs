@@ -56,12 +56,20 @@ impl Engine {
         if leases.is_empty() {
             return Ok(Vec::new());
         }
+        // An attempt whose time is over is not extended.
+        let heard: Vec<(LeaseRef, bool)> =
+            leases.iter().zip(&beats).map(|(lease, beat)| (*lease, beat.progress.is_some())).collect();
+        self.heard_of(&heard).await?;
+        self.end_overdue(0).await?;
         let now_ms = self.now_ms();
         let answers = self.store.heartbeat(leases.clone(), self.settings.lease_ttl_ms, now_ms).await?;
         let mut statuses = Vec::with_capacity(leases.len());
         let mut ended = Vec::new();
         for ((lease, beat), answer) in leases.iter().zip(beats).zip(answers) {
             statuses.push(if answer == Answer::Extended { LeaseStatus::Ok } else { LeaseStatus::Lost });
+            if answer != Answer::Extended {
+                self.held.forget(*lease);
+            }
             match answer {
                 Answer::Extended => {
                     if let Some(progress) = beat.progress {
@@ -98,7 +106,9 @@ impl Engine {
     ) -> Result<bool, Refused> {
         // An error may be answered with another attempt; then the repeat of a request must not count as its result.
         let operation = if is_error { repeatable(lease, b"complete") } else { self.new_operation() };
-        match self.complete(lease, operation, result, is_error).await? {
+        let answer = self.complete(lease, operation, result, is_error).await?;
+        self.held.forget(lease);
+        match answer {
             Answer::Accepted => Ok(false),
             Answer::AlreadyDone => Ok(true),
             answer => Err(refused(lease, &answer)),
@@ -120,7 +130,9 @@ impl Engine {
     /// A command that needs the lease itself, under an operation that its repeat has too.
     async fn report(self: &Arc<Self>, lease: LeaseRef, command: Command, verb: &[u8]) -> Result<Head, Refused> {
         let write = Write { operation: repeatable(lease, verb), ..self.write(lease.id, command) };
-        match self.apply(write).await? {
+        let applied = self.apply(write).await?;
+        self.held.forget(lease);
+        match applied {
             Some(Applied { head, answer: Answer::Accepted }) => Ok(head),
             Some(Applied { head, answer: Answer::Stale }) if head.fencing_token == lease.fencing_token => {
                 Err(Refused::LeaseLost(lease.id))

@@ -11,7 +11,7 @@ use crate::model::execution::{Head, State};
 use crate::model::id::{ExecutionId, ProcessId};
 use crate::store::{
     self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
-    Result, Retention, Store, Submit, SubmitOutcome, TokenRow, UpstreamRow,
+    Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
 use crate::store::{Keep, KeepOutcome, Progressed, WorkerChange, WorkerRow, WorkersSeen};
 
@@ -86,6 +86,9 @@ impl Store for Faulty {
     }
     async fn list(&self, query: ListQuery) -> Result<Vec<Head>> {
         self.inner.list(query).await
+    }
+    async fn touched(&self, query: TouchedQuery) -> Result<Vec<Head>> {
+        self.inner.touched(query).await
     }
     async fn candidates(&self, query: CandidateQuery) -> Result<Vec<Head>> {
         self.pass("candidates")?;

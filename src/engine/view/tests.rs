@@ -46,7 +46,7 @@ fn times_have_three_decimals_and_survive_any_number() {
 #[test]
 fn an_execution_shows_every_member_in_one_order() {
     let mut head = head();
-    head.apply(&Event::Submitted { run_at_ms: None }, 1_700_000_000_000);
+    head.apply(&Event::Submitted { run_at_ms: None, by: None }, 1_700_000_000_000);
     let process = ProcessId::new(0, &[0; 10]);
     head.apply(&Event::Leased { worker: "host.1".into(), process, fencing_token: 1, attempt: 1 }, 1_700_000_000_001);
     assert_eq!(
@@ -71,7 +71,7 @@ fn an_event_shows_place_type_and_time_before_its_own_members() {
     for (event, expect) in [
         (Event::Promoted, r#"{"seq":2,"type":"promoted","at":"2023-11-14T22:13:20.000Z"}"#),
         (
-            Event::Submitted { run_at_ms: Some(1_700_000_001_000) },
+            Event::Submitted { run_at_ms: Some(1_700_000_001_000), by: None },
             r#"{"seq":2,"type":"submitted","at":"2023-11-14T22:13:20.000Z","run_at":"2023-11-14T22:13:21.000Z"}"#,
         ),
         (

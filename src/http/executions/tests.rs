@@ -14,7 +14,7 @@ use crate::http::auth::Proof;
 use crate::model::decide::{Command, LeaseRequest};
 use crate::model::event::Digest;
 use crate::model::execution::Identification;
-use crate::model::id::{OperationId, ProcessId};
+use crate::model::id::{ExecutionId, OperationId, ProcessId};
 use crate::model::policy::{Identity, Policy};
 use crate::model::principal::{Principal, Scopes};
 use crate::model::submit::{IfWaited, Submission};
@@ -47,7 +47,9 @@ impl Scene {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("a.db").display());
         let store = crate::store::open(&url, &SqliteSettings::for_tests()).await.unwrap();
-        Scene { _folder: folder, router: routes(store.clone()), store, made: 0 }
+        let engine =
+            Engine::open(store.clone(), crate::engine::clock::Clock::System, Default::default(), &[]).await.unwrap();
+        Scene { _folder: folder, router: routes(engine), store, made: 0 }
     }
 
     fn operation(&mut self) -> OperationId {
@@ -76,6 +78,7 @@ impl Scene {
             ident,
             identity: Identity::default(),
             run_at_ms: None,
+            by: None,
             lease: Some(LeaseRequest { worker: "w".into(), process, ttl_ms: 1_000, takes_over: None }),
             waiter: None,
             if_waited: IfWaited::New,

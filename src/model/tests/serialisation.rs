@@ -11,8 +11,8 @@ use crate::model::principal::{Principal, Scope, Scopes};
 fn events() -> Vec<Event> {
     let error = || ErrorInfo { code: "child_died".into(), message: "the child died".into() };
     vec![
-        Event::Submitted { run_at_ms: None },
-        Event::Submitted { run_at_ms: Some(START_MS) },
+        Event::Submitted { run_at_ms: None, by: None },
+        Event::Submitted { run_at_ms: Some(START_MS), by: None },
         Event::Promoted,
         Event::Leased { worker: "w".into(), process: process_id(1), fencing_token: 1, attempt: 1 },
         Event::Released { fencing_token: 1 },

@@ -13,6 +13,7 @@ fn keyed() -> Submission {
         ident,
         identity: Default::default(),
         run_at_ms: None,
+        by: None,
         lease: None,
         waiter: Some(process_id(1)),
         if_waited: IfWaited::Tell,
@@ -45,7 +46,8 @@ fn outcome(submission: &Submission, holder: Option<&Head>, now_ms: i64) -> &'sta
 
 #[test]
 fn a_call_nobody_made_before_is_new() {
-    let expect = Submitted::New { events: vec![Event::Submitted { run_at_ms: None }], lease_expires_at_ms: None };
+    let expect =
+        Submitted::New { events: vec![Event::Submitted { run_at_ms: None, by: None }], lease_expires_at_ms: None };
     assert_eq!(submit::submit(&keyed(), Found::default(), START_MS, &Limits::default()), expect);
 }
 
@@ -54,7 +56,7 @@ fn a_free_worker_of_the_same_process_takes_it_with_the_same_write() {
     let submission = Submission { lease: Some(lease_request()), ..keyed() };
     let leased = Event::Leased { worker: "w".into(), process: process_id(1), fencing_token: 1, attempt: 1 };
     let expect = Submitted::New {
-        events: vec![Event::Submitted { run_at_ms: None }, leased],
+        events: vec![Event::Submitted { run_at_ms: None, by: None }, leased],
         lease_expires_at_ms: Some(START_MS + LEASE_TTL_MS),
     };
     assert_eq!(submit::submit(&submission, Found::default(), START_MS, &Limits::default()), expect);

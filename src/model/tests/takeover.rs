@@ -26,7 +26,7 @@ fn submission(unkeyed: Unkeyed, read_only: bool, if_waited: IfWaited) -> Submiss
     let mut ident = ident(policy("at_most_once"));
     ident.id = execution_id(2);
     let identity = Identity { unkeyed, read_only, reattach_window_ms: WINDOW_MS, ..Identity::default() };
-    Submission { ident, identity, run_at_ms: None, lease: None, waiter: Some(process_id(1)), if_waited }
+    Submission { ident, identity, run_at_ms: None, by: None, lease: None, waiter: Some(process_id(1)), if_waited }
 }
 
 fn outcome(submission: &Submission, twins: &[Twin<'_>], now_ms: i64) -> String {

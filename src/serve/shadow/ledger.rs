@@ -165,6 +165,7 @@ impl Ledger {
             },
             identity: tool.identity,
             run_at_ms: None,
+            by: None,
             lease: Some(LeaseRequest {
                 worker: "shadow".into(),
                 process: self.process,

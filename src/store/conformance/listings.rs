@@ -8,7 +8,7 @@ use crate::model::decide::Command;
 use crate::model::event::{ExpiryCause, Order};
 use crate::model::execution::State;
 use crate::model::id::ExecutionId;
-use crate::store::{ListQuery, PayloadKind, TokenRow, UpstreamRow};
+use crate::store::{ListQuery, PayloadKind, TokenRow, TouchedQuery, UpstreamRow};
 
 pub(super) async fn pages_are_newest_first_and_meet_without_gaps(ground: &dyn Ground) -> Verdict {
     let mut scene = Scene::open(ground, "pages").await?;
@@ -67,6 +67,136 @@ pub(super) async fn filters_hold_all_at_once(ground: &dyn Ground) -> Verdict {
             same!(list(&scene, &query).await?.len(), expected);
         }
     }
+    Ok(())
+}
+
+pub(super) async fn executions_are_found_by_key_time_attempts_and_error(ground: &dyn Ground) -> Verdict {
+    let mut scene = Scene::open(ground, "more_filters").await?;
+    let submit = scene.keyed("order-17", "{}");
+    let keyed = scene.new_execution(submit).await?.id();
+    scene.now_ms += 10_000;
+    let mut submit = scene.repeatable(r#"{"n":2}"#);
+    submit.submission.lease = Some(scene.lease_request());
+    let twice = scene.new_execution(submit).await?.id();
+    let lost = Command::Expire { fencing_token: 1, cause: ExpiryCause::ProcessDied };
+    let retried = scene.run(twice, lost).await?.head;
+    scene.now_ms = retried.run_at_ms;
+    scene.lease(twice).await?;
+    let later_ms = scene.now_ms;
+    let in_namespace = ListQuery { namespace: Some(scene.namespace.clone()), limit: 100, ..ListQuery::default() };
+    let with = |change: &dyn Fn(&mut ListQuery)| {
+        let mut query = in_namespace.clone();
+        change(&mut query);
+        query
+    };
+    let created_ms = scene.head(twice).await?.created_at_ms;
+    for (query, expected) in [
+        (with(&|query| query.key = Some("order-17".into())), vec![keyed]),
+        (with(&|query| query.key = Some("order".into())), vec![]),
+        (with(&|query| query.attempts_over = Some(1)), vec![twice]),
+        (with(&|query| query.attempts_over = Some(0)), vec![twice]),
+        (with(&|query| query.attempts_over = Some(2)), vec![]),
+        (with(&|query| query.error_code = Some("process_died".into())), vec![twice]),
+        (with(&|query| query.error_code = Some("lease_expired".into())), vec![]),
+        (with(&|query| query.since_ms = Some(created_ms)), vec![twice]),
+        (with(&|query| query.since_ms = Some(created_ms + 1)), vec![]),
+        (with(&|query| query.until_ms = Some(created_ms)), vec![keyed]),
+        (with(&|query| query.until_ms = Some(created_ms + 1)), vec![twice, keyed]),
+        (with(&|query| query.until_ms = Some(i64::MAX)), vec![twice, keyed]),
+        (with(&|query| query.since_ms = Some(i64::MIN)), vec![twice, keyed]),
+        (
+            with(&|query| {
+                query.states = vec![State::Leased];
+                query.since_ms = Some(0);
+                query.until_ms = Some(later_ms + 1);
+            }),
+            vec![twice],
+        ),
+    ] {
+        same!(list(&scene, &query).await?, expected);
+    }
+    Ok(())
+}
+
+pub(super) async fn a_recovered_execution_lost_an_attempt_and_completed(ground: &dyn Ground) -> Verdict {
+    let mut scene = Scene::open(ground, "recovered").await?;
+    let lost = |token| Command::Expire { fencing_token: token, cause: ExpiryCause::ProcessDied };
+    let submit = scene.call("1");
+    scene.completed(submit, "1").await?;
+    let submit = scene.call("2");
+    let given_back = scene.new_execution(submit).await?.id();
+    scene.lease(given_back).await?;
+    scene.run(given_back, Command::Release { fencing_token: 1 }).await?;
+    scene.lease(given_back).await?;
+    scene.complete(given_back, 2, "2").await?;
+    let submit = scene.repeatable("3");
+    let ran_twice = scene.new_execution(submit).await?.id();
+    scene.lease(ran_twice).await?;
+    scene.now_ms = scene.run(ran_twice, lost(1)).await?.head.run_at_ms;
+    scene.lease(ran_twice).await?;
+    let query =
+        ListQuery { namespace: Some(scene.namespace.clone()), recovered: true, limit: 100, ..ListQuery::default() };
+    same!(list(&scene, &query).await?, []);
+    scene.complete(ran_twice, 2, "3").await?;
+    scene.now_ms += 1;
+    let submit = scene.call("4");
+    let late = scene.new_execution(submit).await?.id();
+    scene.lease(late).await?;
+    scene.run(late, lost(1)).await?;
+    scene.complete(late, 1, "4").await?;
+    same!(list(&scene, &query).await?, [late, ran_twice]);
+    same!(list(&scene, &ListQuery { states: vec![State::Failed], ..query }).await?, []);
+    Ok(())
+}
+
+pub(super) async fn what_may_have_new_events_is_found(ground: &dyn Ground) -> Verdict {
+    let mut scene = Scene::open(ground, "touched").await?;
+    let mut old = Vec::new();
+    for state in State::ALL {
+        scene.now_ms += 1;
+        old.push(in_state(&mut scene, state).await?);
+    }
+    let before_ms = scene.now_ms + 1;
+    scene.now_ms += 5_000;
+    let since_ms = scene.now_ms;
+    let filter = ListQuery { namespace: Some(scene.namespace.clone()), ..ListQuery::default() };
+    let query =
+        |after, limit| TouchedQuery { filter: filter.clone(), since_ms, until_ms: since_ms + 100, after, limit };
+    let touched = async |scene: &Scene, query: TouchedQuery| -> Result<Vec<ExecutionId>, super::Failure> {
+        Ok(scene.store.touched(query).await?.iter().map(|head| head.id()).collect())
+    };
+    same!(touched(&scene, query(None, 100)).await?, []);
+    // One change for each that can have one, one new execution, and a note on one that ended long ago.
+    let [scheduled, ready, leased, waiting, completed, failed, cancelled, unknown] = old[..] else {
+        return Err(super::Failure("eight states".into()));
+    };
+    let order = || Order { principal: "op".into(), reason: "test".into() };
+    scene.run(scheduled, Command::Cancel(order())).await?;
+    scene.lease(ready).await?;
+    scene.complete(leased, 1, "1").await?;
+    scene.run(waiting, Command::Resume).await?;
+    scene.run(unknown, Command::Retry(order())).await?;
+    scene.complete(completed, 7, "stale").await?;
+    let submit = scene.call("{}");
+    let new = scene.new_execution(submit).await?.id();
+    scene.now_ms += 200;
+    let submit = scene.call(r#"{"later":1}"#);
+    scene.new_execution(submit).await?;
+    let mut expected = vec![scheduled, ready, leased, waiting, completed, unknown, new];
+    expected.sort();
+    same!(touched(&scene, query(None, 100)).await?, expected);
+    holds!(!expected.contains(&failed) && !expected.contains(&cancelled));
+    let mut found = touched(&scene, query(None, 3)).await?;
+    while let Some(last) = found.last().copied() {
+        let page = touched(&scene, query(Some(last), 3)).await?;
+        if page.is_empty() {
+            break;
+        }
+        holds!(page.len() <= 3);
+        found.extend(page);
+    }
+    same!(found, expected);
+    holds!(before_ms < since_ms);
     Ok(())
 }
 

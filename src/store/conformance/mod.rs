@@ -111,6 +111,9 @@ macro_rules! store_cases {
             listings: [
                 pages_are_newest_first_and_meet_without_gaps,
                 filters_hold_all_at_once,
+                executions_are_found_by_key_time_attempts_and_error,
+                a_recovered_execution_lost_an_attempt_and_completed,
+                what_may_have_new_events_is_found,
                 totals_count_every_state,
                 tokens_are_added_listed_and_revoked_once,
                 the_last_picture_of_an_upstream_is_kept,

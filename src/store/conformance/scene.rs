@@ -7,11 +7,12 @@ use std::sync::Arc;
 use super::Ground;
 use crate::model::arguments;
 use crate::model::decide::{Answer, Command, LeaseRequest};
-use crate::model::event::{Digest, Event, EventRecord};
+use crate::model::event::{Digest, EventRecord};
 use crate::model::execution::{Head, Identification};
 use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
 use crate::model::policy::{Delivery, Identity, Policy};
 use crate::model::submit::{IfWaited, Submission};
+use crate::store::verify::Audit;
 use crate::store::{Applied, Apply, Error, PayloadKind, Store, Submit, SubmitOutcome};
 
 /// Why a case does not hold.
@@ -185,6 +186,7 @@ impl Scene {
             ident,
             identity: Identity::default(),
             run_at_ms: None,
+            by: None,
             lease: None,
             waiter: Some(self.process),
             if_waited: IfWaited::New,
@@ -278,32 +280,14 @@ impl Scene {
         Ok(self.events(id).await?.iter().map(|record| record.event.name()).collect())
     }
 
-    /// Events are gapless from 1 and at most one is final; the row is their fold (guarantees G5, G6).
+    /// Everything that must hold of a stored execution (guarantees G4 to G6).
     pub(crate) async fn check_row(&self, id: ExecutionId) -> Verdict {
         let head = self.head(id).await?;
-        let records = self.events(id).await?;
-        let mut fold = Head::new(head.ident.clone(), head.created_at_ms);
-        for (expected, record) in (1..).zip(&records) {
-            if record.seq != expected {
-                return Err(Failure(format!("execution {id} has event {} where {expected} must be", record.seq)));
-            }
-            fold.apply(&record.event, record.at_ms);
+        let mut audit = Audit::of(&head);
+        self.events(id).await?.iter().for_each(|record| audit.event(record));
+        match audit.end().first() {
+            None => Ok(()),
+            Some(finding) => Err(Failure(format!("{}: execution {id}: {}", finding.rule.as_str(), finding.what))),
         }
-        let finals = records.iter().filter(|record| record.event.is_final()).count();
-        if finals > 1 || (finals == 1) != head.state.is_ended() {
-            return Err(Failure(format!("execution {id} is {:?} and has {finals} final events", head.state)));
-        }
-        if !matches!(records.first().map(|record| &record.event), Some(Event::Submitted { .. })) {
-            return Err(Failure(format!("execution {id} does not begin with its submission")));
-        }
-        let mut row = head.clone();
-        (row.version, row.waiter, row.delivered_at_ms, row.handle_given) = (0, None, None, false);
-        if let (Some(row), Some(fold)) = (&mut row.lease, &fold.lease) {
-            row.expires_at_ms = fold.expires_at_ms;
-        }
-        if row != fold {
-            return Err(Failure(format!("execution {id} is {row:?}, its events say {fold:?}")));
-        }
-        Ok(())
     }
 }

@@ -1,16 +1,17 @@
-//! Reads of more than one row: pages for people, work for workers, what is due for the scheduler, totals.
+//! Reads of more than one row: work for workers, what is due for the scheduler, totals. Pages for people are in
+//! `pages.rs`.
 
 use std::collections::BTreeMap;
 
-use rusqlite::types::{ToSql, Value};
-use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::{Fault, Sql};
 use super::policies::Policies;
 use super::rows::{self, Id, IdText, head_columns};
 use crate::model::execution::{Head, State};
 use crate::model::id::{ExecutionId, ProcessId};
-use crate::store::{CandidateQuery, Due, KeyScope, ListQuery};
+use crate::store::{CandidateQuery, Due, KeyScope};
 
 /// What a read works with.
 #[derive(Clone, Copy)]
@@ -116,71 +117,6 @@ impl Read<'_> {
             false => self.connection.prepare_cached(NEXT)?.query_row([now_ms], |row| row.get(0)).optional()?.flatten(),
         };
         Ok(Due { expired, promotable, timed_out, next_at_ms })
-    }
-
-    /// A page, newest first.
-    pub(super) fn list(self, query: &ListQuery) -> Sql<Vec<Head>> {
-        let rare = [State::Waiting, State::Failed, State::Cancelled, State::Unknown];
-        let live = [State::Scheduled, State::Ready, State::Leased];
-        let mut heads = Vec::new();
-        if query.states.is_empty() || query.states.contains(&State::Completed) {
-            heads = self.page(query, "", &query.states)?;
-        } else {
-            // Each group of states has a small index of its own; the page is merged from them.
-            for state in &query.states {
-                let index = match state {
-                    state if rare.contains(state) => "INDEXED BY executions_rare",
-                    State::Leased => "INDEXED BY executions_lease",
-                    _ => "INDEXED BY executions_queue",
-                };
-                debug_assert!(rare.contains(state) || live.contains(state), "completed is listed without an index");
-                heads.extend(self.page(query, index, std::slice::from_ref(state))?);
-            }
-            heads.sort_by_key(|head| std::cmp::Reverse(head.id()));
-            heads.dedup_by_key(|head| head.id());
-            heads.truncate(query.limit);
-        }
-        Ok(heads)
-    }
-
-    fn page(self, query: &ListQuery, index: &str, states: &[State]) -> Sql<Vec<Head>> {
-        let mut sql = format!(concat!("SELECT ", head_columns!(), " FROM executions e {} WHERE 1"), index);
-        let mut values: Vec<Value> = Vec::new();
-        let mut condition = |text: &str, value: Option<String>| {
-            if let Some(value) = value {
-                values.push(value.into());
-                sql.push_str(&text.replace('?', &format!("?{}", values.len())));
-            }
-        };
-        condition(" AND e.namespace = ?", query.namespace.clone());
-        condition(" AND e.principal = ?", query.principal.clone());
-        condition(" AND e.caller = ?", query.caller.clone());
-        condition(" AND e.upstream = ?", query.upstream.clone());
-        condition(" AND e.tool = ?", query.tool.clone());
-        condition(" AND e.id < ?", query.before.map(|id| id.to_string()));
-        if let Some(prefix) = &query.id_prefix {
-            let prefix = prefix.to_ascii_lowercase();
-            condition(" AND e.id >= ?", Some(prefix.clone()));
-            // Ids are made of 0-9, a-f and hyphens, all of which sort before `g`.
-            condition(" AND e.id < ?", Some(prefix + "g"));
-        }
-        if !states.is_empty() {
-            // The names are written out, since a partial index is found by its literal condition.
-            let names: Vec<String> = states.iter().map(|state| format!("e.state = '{}'", state.as_str())).collect();
-            sql.push_str(&format!(" AND ({})", names.join(" OR ")));
-        }
-        if states == [State::Leased] {
-            sql.push_str(" AND e.lease_expires_at_ms IS NOT NULL");
-        }
-        values.push((query.limit as i64).into());
-        sql.push_str(&format!(" ORDER BY e.id DESC LIMIT ?{}", values.len()));
-        let mut statement = self.connection.prepare(&sql)?;
-        let mut rows = statement.query(params_from_iter(values))?;
-        let mut heads = Vec::new();
-        while let Some(row) = rows.next()? {
-            heads.push(rows::head(self.connection, self.policies, row)?);
-        }
-        Ok(heads)
     }
 
     /// Executions per state. The rare and the live ones are counted by their indexes, the rest is completed.

@@ -54,6 +54,13 @@ impl Liveness {
         }
     }
 
+    /// How many processes live, announced in the database or not.
+    pub(super) fn living(&self) -> usize {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return 0 };
+        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()?.parse().ok());
+        names.filter(|process| self.is_alive(*process)).count()
+    }
+
     /// Removes the file of a dead process.
     pub(super) fn bury(&self, process: ProcessId) {
         if !self.is_alive(process) {

@@ -12,6 +12,7 @@ use crate::store::{Error, Result};
 const FILES: &[(&str, &str)] = &[
     ("V1__executions", include_str!("../../../migrations/sqlite/V1__executions.sql")),
     ("V2__workers", include_str!("../../../migrations/sqlite/V2__workers.sql")),
+    ("V3__noted_executions", include_str!("../../../migrations/sqlite/V3__noted_executions.sql")),
 ];
 
 /// The migrations of this program.
@@ -20,6 +21,11 @@ pub(super) fn migrations() -> Vec<Migration> {
         Migration::unapplied(name, sql).expect("the names of the embedded files have the form refinery asks for")
     };
     FILES.iter().map(read).collect()
+}
+
+/// The newest version that this program knows.
+pub(super) fn known() -> i64 {
+    migrations().iter().map(|migration| i64::from(migration.version())).max().unwrap_or(0)
 }
 
 /// Migrates the database at `path`. Holds no lock: the caller does.
@@ -58,7 +64,7 @@ pub(super) fn check(connection: &Connection, path: &Path, migrations: &[Migratio
 }
 
 /// The newest version in the database; `None` when it has none.
-fn version(connection: &Connection) -> Result<Option<i64>> {
+pub(super) fn version(connection: &Connection) -> Result<Option<i64>> {
     const EXISTS: &str = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'refinery_schema_history'";
     const NEWEST: &str = "SELECT max(version) FROM refinery_schema_history";
     let read = || {

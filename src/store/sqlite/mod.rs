@@ -2,26 +2,31 @@
 //! becomes of an execution is decided by the model, on the row inside the transaction.
 
 mod apply;
+mod backup;
 mod busy;
 mod checkpoint;
 mod events;
 mod fault;
 mod heads;
+mod inspect;
 mod lists;
 mod liveness;
 mod marks;
 mod migrate;
 mod open;
+mod pages;
 mod payloads;
 mod policies;
 mod prune;
 mod queue;
 mod reader;
 mod registry;
+mod restore;
 mod rows;
 mod settings;
 mod submit;
 mod tx;
+mod verify;
 mod watch;
 mod workers;
 mod writer;
@@ -37,7 +42,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+pub use self::backup::{BackUp, backup};
+pub use self::inspect::{FileStatus, quick_check, status, writable};
+pub use self::prune::preview as prune_preview;
+pub use self::restore::{Restore, Restored, restore};
 pub use self::settings::{SqliteSettings, Synchronous};
+pub use self::verify::{Told, Verified, verify};
 
 use self::checkpoint::Checkpointer;
 use self::fault::Sql;
@@ -52,7 +62,7 @@ use self::watch::Watch;
 use self::writer::{CLOSED, Job, Shared, Task, Writer};
 use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
-    Result, Retention, Store, Submit, SubmitOutcome, TokenRow, UpstreamRow,
+    Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
 use super::{Keep, KeepOutcome, Progressed, WorkerChange, WorkerRow, WorkersSeen};
 use crate::model::decide::Answer;
@@ -168,6 +178,10 @@ impl Store for SqliteStore {
 
     async fn list(&self, query: ListQuery) -> Result<Vec<Head>> {
         self.list(move |read| read.list(&query)).await
+    }
+
+    async fn touched(&self, query: TouchedQuery) -> Result<Vec<Head>> {
+        self.list(move |read| read.touched(&query)).await
     }
 
     async fn candidates(&self, query: CandidateQuery) -> Result<Vec<Head>> {

@@ -56,7 +56,7 @@ pub(super) fn create_private(path: &Path) -> io::Result<()> {
     OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path).map(drop)
 }
 
-fn refuse_obstacles(path: &Path) -> Result<()> {
+pub(super) fn refuse_obstacles(path: &Path) -> Result<()> {
     let shown = path.display();
     if path.as_os_str().is_empty() {
         return Err(Error::Unavailable("the store's URL names no file; write sqlite:PATH".into()));
@@ -123,7 +123,7 @@ fn reader(path: &Path, settings: &SqliteSettings) -> Result<Connection> {
 }
 
 /// Looks at every page of a database that is not too large for it.
-fn check_pages(connection: &Connection, path: &Path, settings: &SqliteSettings) -> Result<()> {
+pub(super) fn check_pages(connection: &Connection, path: &Path, settings: &SqliteSettings) -> Result<()> {
     let bytes = path.metadata().map_or(0, |metadata| metadata.len());
     if bytes > settings.check_bytes_max {
         return Ok(());
@@ -140,7 +140,7 @@ fn damaged(path: &Path, what: &str) -> Error {
     Error::Damaged(format!("{}: {}; restore a copy", path.display(), what.replace('\n', " ")))
 }
 
-fn name_file(path: &Path, error: Error) -> Error {
+pub(super) fn name_file(path: &Path, error: Error) -> Error {
     let named = |text: String| match text.contains(&*path.to_string_lossy()) {
         true => text,
         false => format!("{}: {text}", path.display()),
@@ -165,12 +165,12 @@ pub(super) fn in_the_way(path: &Path, error: &io::Error) -> Error {
 }
 
 /// Held while a process opens or migrates. The operating system gives it back when the process dies.
-struct OpenLock {
+pub(super) struct OpenLock {
     _file: File,
 }
 
 impl OpenLock {
-    fn take(path: &Path, settings: &SqliteSettings) -> Result<OpenLock> {
+    pub(super) fn take(path: &Path, settings: &SqliteSettings) -> Result<OpenLock> {
         let lock_path = with_suffix(path, ".lock");
         create_private(&lock_path).map_err(|error| in_the_way(&lock_path, &error))?;
         let file = File::open(&lock_path).map_err(|error| in_the_way(&lock_path, &error))?;

@@ -41,6 +41,11 @@ impl Policies {
     }
 }
 
+/// The id that a policy's text is stored under.
+pub(super) fn id_of(text: &str) -> String {
+    hex::encode(&Sha256::digest(text.as_bytes())[..8])
+}
+
 /// The writer's view: which policies are known to be stored.
 #[derive(Default)]
 pub(super) struct StoredPolicies {
@@ -59,7 +64,7 @@ impl StoredPolicies {
             return Ok(Arc::clone(id));
         }
         let text = serde_json::to_string(policy).map_err(|error| Fault::internal(format!("policy: {error}")))?;
-        let id: Arc<str> = hex::encode(&Sha256::digest(text.as_bytes())[..8]).into();
+        let id: Arc<str> = id_of(&text).into();
         connection.prepare_cached(Self::INSERT)?.execute(params![id, text])?;
         if self.named.len() >= REMEMBERED_MAX {
             self.named.clear();

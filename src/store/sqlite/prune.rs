@@ -1,14 +1,18 @@
 //! Retention: deletes payloads, then whole ended executions, in small batches. `unknown` is never among them (the
 //! indexes leave it out and the database refuses), nor is an execution whose key still lives.
 
+use std::path::Path;
+
 use rusqlite::{Connection, params};
 
-use super::fault::Sql;
+use super::fault::{Fault, Sql};
+use super::inspect;
+use super::open::name_file;
 use super::rows::{Id, IdText};
 use super::tx::Tx;
 use super::workers;
 use crate::model::id::ExecutionId;
-use crate::store::{Pruned, Retention};
+use crate::store::{Pruned, Result, Retention};
 
 /// How long a worker that is gone is remembered: so long a late result of it can be taken.
 const GONE_WORKERS_MS: i64 = 86_400_000;
@@ -38,6 +42,41 @@ pub(super) fn run(tx: &mut Tx<'_>, retention: Retention, now_ms: i64) -> Sql<Pru
     }
     Ok(pruned)
 }
+
+/// What pruning the file at `path` would delete, executions first: those that go, those that stay without payloads, and
+/// the keys of both whose time is over. Blocks; changes nothing.
+///
+/// # Errors
+///
+/// As of [`super::status`].
+pub fn preview(path: &Path, retention: Retention, now_ms: i64) -> Result<Pruned> {
+    let connection = inspect::connect(path)?;
+    inspect::version(&connection, path)?;
+    let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
+    let executions_until = now_ms.saturating_sub(retention.executions_ms);
+    let count = |sql: &str, until: i64| -> rusqlite::Result<usize> {
+        let sql = format!("SELECT count(*) FROM ({sql})");
+        let all = -1;
+        connection.query_row(&sql, params![until, now_ms, all], |row| row.get::<_, i64>(0)).map(|count| count as usize)
+    };
+    let counted = || -> rusqlite::Result<Pruned> {
+        let whole = connection.unchecked_transaction()?;
+        let kept = count(WITH_PAYLOADS, payloads_until)?;
+        let kept_but_gone = count(KEPT_UNHELD, executions_until.min(payloads_until))?;
+        let executions = count(BARE_UNHELD, executions_until)? + count(KEPT_UNHELD, executions_until)?;
+        let keys: i64 =
+            connection.query_row(EXPIRED_KEYS, params![executions_until, payloads_until, now_ms], |row| row.get(0))?;
+        whole.finish()?;
+        Ok(Pruned { payloads: kept - kept_but_gone, executions, keys: keys as usize })
+    };
+    counted().map_err(|error| name_file(path, Fault::from(error).error))
+}
+
+/// Keys whose time is over, of executions that go or lose their payloads.
+const EXPIRED_KEYS: &str = "SELECT count(*) FROM idempotency_keys k JOIN executions e ON e.id = k.execution_id \
+    WHERE e.namespace = k.namespace AND e.upstream = k.upstream AND e.tool = k.tool AND e.key = k.key \
+    AND e.ended_at_ms IS NOT NULL AND e.state <> 'unknown' AND e.ended_at_ms + k.ttl_ms <= ?3 \
+    AND (e.ended_at_ms <= ?1 OR (e.ended_at_ms <= ?2 AND e.payloads_kept = 1))";
 
 const WITH_PAYLOADS: &str = "SELECT id FROM executions INDEXED BY executions_kept \
     WHERE ended_at_ms <= ?1 AND state <> 'unknown' AND payloads_kept = 1 AND ?2 IS NOT NULL \

@@ -2,11 +2,13 @@
 
 mod append_only;
 mod checkpoints;
+mod copies;
 mod faults;
 mod opening;
 mod parts;
 mod plans;
 mod sharing;
+mod verifying;
 
 use std::path::PathBuf;
 use std::sync::Arc;

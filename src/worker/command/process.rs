@@ -210,7 +210,11 @@ impl Process {
                     Ok(status) => break End::Exited(status),
                     Err(_) => break End::CutOff,
                 },
-                () = stop.cancelled() => break End::CutOff,
+                () = stop.cancelled() => break match self.child.try_wait() {
+                    // It had ended before it was told to stop, and nobody had looked yet: its answer is evidence.
+                    Ok(Some(status)) => End::Exited(status),
+                    _ => End::CutOff,
+                },
                 () = stdout.fill(), if stdout.more => if stdout.too_much {
                     break End::TooMuch;
                 },

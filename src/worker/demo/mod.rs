@@ -49,13 +49,15 @@ const DEFINITIONS: [&str; 5] = [
         r#"{"name":"demo_flaky","title":"Flaky","description":"Loses its first attempts under a name, then succeeds. "#,
         r#"Shows retries.","inputSchema":{"type":"object","properties":{"name":{"type":"string","#,
         r#""description":"Attempts are counted per name."},"failures":{"type":"integer","minimum":0,"#,
-        r#""description":"How many attempts are lost."}},"required":["name","failures"]},"#,
+        r#""description":"How many attempts are lost."},"seconds":{"type":"number","minimum":0,"maximum":86400,"#,
+        r#""description":"How long it takes; the attempt is counted in the middle."}},"required":["name","failures"]},"#,
         r#""annotations":{"idempotentHint":true,"openWorldHint":false}}"#
     ),
     concat!(
         r#"{"name":"demo_append","title":"Append","description":"Appends one line to the demo ledger: a side effect "#,
         r#"that can be counted. Has no hints, so it is started at most once.","inputSchema":{"type":"object","#,
-        r#""properties":{"text":{"type":"string","description":"The line."}},"required":["text"]}}"#
+        r#""properties":{"text":{"type":"string","description":"The line."},"seconds":{"type":"number","minimum":0,"#,
+        r#""maximum":86400,"description":"How long it takes; the line is written in the middle."}},"required":["text"]}}"#
     ),
     concat!(
         r#"{"name":"demo_crash","title":"Crash","description":"Kills the worker process that runs it, once; the next "#,
@@ -88,17 +90,27 @@ impl Demo {
         struct Arguments {
             name: String,
             failures: u64,
+            #[serde(default)]
+            seconds: f64,
         }
-        let Ok(Arguments { name, failures }) = serde_json::from_str(&job.arguments) else {
-            return refused("demo_flaky needs a text `name` and a whole number `failures`.");
+        let (name, failures, half) = match serde_json::from_str(&job.arguments) {
+            Ok(Arguments { name, failures, seconds }) if is_duration(seconds) => (name, failures, seconds / 2.0),
+            _ => return refused("demo_flaky needs a text `name` and a whole number `failures`."),
         };
+        if !pause(job, half).await {
+            return interrupted();
+        }
         let path = self.folder.join(FLAKY_LEDGER);
         let line = quoted(&name);
         let count = write(move || {
             append(&path, &line)?;
             count(&path, &line)
         });
-        match count.await {
+        let counted = count.await;
+        if !pause(job, half).await {
+            return interrupted();
+        }
+        match counted {
             Ok(attempt) if attempt <= failures => {
                 let text = format!("attempt {attempt} under this name is one of the {failures} that demo_flaky loses");
                 Outcome::lost("demo_flaky", text)
@@ -112,13 +124,23 @@ impl Demo {
         #[derive(Deserialize)]
         struct Arguments {
             text: String,
+            #[serde(default)]
+            seconds: f64,
         }
-        let Ok(Arguments { text }) = serde_json::from_str(&job.arguments) else {
-            return refused("demo_append needs a text `text`.");
+        let (text, half) = match serde_json::from_str(&job.arguments) {
+            Ok(Arguments { text, seconds }) if is_duration(seconds) => (text, seconds / 2.0),
+            _ => return refused("demo_append needs a text `text`."),
         };
+        if !pause(job, half).await {
+            return interrupted();
+        }
         let line = format!("{} key={} token={}", on_one_line(&text), job.effect_key, job.fencing_token);
         let path = self.folder.join(LEDGER);
-        match write(move || append(&path, &line)).await {
+        let written = write(move || append(&path, &line)).await;
+        if !pause(job, half).await {
+            return interrupted();
+        }
+        match written {
             Ok(()) => answer(&format!("Appended to {LEDGER}: {text}")),
             Err(error) => refused(&format!("The ledger cannot be written: {error}")),
         }
@@ -158,7 +180,7 @@ async fn sleep(job: &Job, report: Report<'_>) -> Outcome {
         seconds: f64,
     }
     let seconds = match serde_json::from_str(&job.arguments) {
-        Ok(Arguments { seconds }) if (0.0..=SLEEP_MAX_S).contains(&seconds) => seconds,
+        Ok(Arguments { seconds }) if is_duration(seconds) => seconds,
         _ => return refused("demo_sleep needs a number `seconds` from 0 to 86400."),
     };
     let start = Instant::now();
@@ -168,9 +190,7 @@ async fn sleep(job: &Job, report: Report<'_>) -> Outcome {
     let mut next = start + every;
     loop {
         tokio::select! {
-            () = job.cancel.cancelled() => {
-                return Outcome::lost("cancelled", "the sleep was interrupted");
-            }
+            () = job.cancel.cancelled() => return interrupted(),
             () = tokio::time::sleep_until(next.min(end)) => {}
         }
         if next >= end {
@@ -181,6 +201,25 @@ async fn sleep(job: &Job, report: Report<'_>) -> Outcome {
         report(Progress { progress: slept, total: Some(seconds), message });
         next += every;
     }
+}
+
+fn is_duration(seconds: f64) -> bool {
+    (0.0..=SLEEP_MAX_S).contains(&seconds)
+}
+
+/// Lets time pass; false when the call was told to stop meanwhile.
+async fn pause(job: &Job, seconds: f64) -> bool {
+    if seconds <= 0.0 {
+        return true;
+    }
+    tokio::select! {
+        () = job.cancel.cancelled() => false,
+        () = tokio::time::sleep(Duration::from_secs_f64(seconds)) => true,
+    }
+}
+
+fn interrupted() -> Outcome {
+    Outcome::lost("cancelled", "the call was interrupted")
 }
 
 async fn crash(job: &Job) -> Outcome {

@@ -19,6 +19,7 @@ use super::frames::{Frame, Frames};
 use super::guard;
 use super::leg::{LegContext, StartError};
 use super::log_budget::{LogBudget, loggable};
+use super::overheard::Overheard;
 use super::peer::Peer;
 use super::settings::{INHERITED_VARIABLES, Secret, StdioSettings};
 
@@ -83,7 +84,8 @@ impl Child {
         };
         if let Some(stderr) = child.stderr.take() {
             let secrets = settings.env.values().cloned().collect();
-            tokio::spawn(log_stderr(stderr, context.name.clone(), secrets, context.limits.log_lines_per_second));
+            let log = LogBudget::new(context.limits.log_lines_per_second);
+            tokio::spawn(log_stderr(stderr, (context.name.clone(), log), secrets, context.overheard.clone()));
         }
         let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         let process =
@@ -237,13 +239,19 @@ fn describe(status: Option<ExitStatus>) -> String {
     }
 }
 
-async fn log_stderr(stderr: ChildStderr, upstream: String, secrets: Vec<Secret>, lines_per_second: u32) {
+async fn log_stderr(
+    stderr: ChildStderr,
+    (upstream, mut log): (String, LogBudget),
+    secrets: Vec<Secret>,
+    overheard: Arc<Overheard>,
+) {
     let mut frames = Frames::new(stderr, MAX_STDERR_LINE_BYTES);
-    let mut log = LogBudget::new(lines_per_second);
     while let Ok(Some(frame)) = frames.next().await {
         let Frame::Whole(line) = frame else { continue };
         if let Some(dropped) = log.take() {
-            debug!(upstream, dropped, line = loggable(&line, &secrets), "stderr");
+            let line = loggable(&line, &secrets);
+            overheard.stderr(&line);
+            debug!(upstream, dropped, line, "stderr");
         }
     }
 }

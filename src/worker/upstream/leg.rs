@@ -1,6 +1,8 @@
 //! One open conversation with a server, over whichever transport: what the supervisor asks of both.
 //! Restarts nothing; a leg that is lost stays lost.
 
+use std::sync::Arc;
+
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -8,6 +10,7 @@ use super::call::{Answer, Bounds, Call, CallError, Progress};
 use super::handshake;
 use super::http::HttpLeg;
 use super::message;
+use super::overheard::Overheard;
 use super::peer::Notice;
 use super::settings::{EraChoice, LegLimits, Transport, UpstreamSettings};
 use super::snapshot::{ServerFacts, Tool};
@@ -38,6 +41,7 @@ pub(super) struct LegContext {
     pub era: EraChoice,
     pub limits: LegLimits,
     pub notices: mpsc::Sender<Notice>,
+    pub overheard: Arc<Overheard>,
 }
 
 pub(super) enum Leg {

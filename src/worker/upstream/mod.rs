@@ -11,6 +11,7 @@ mod http;
 mod leg;
 mod log_budget;
 mod message;
+mod overheard;
 mod peer;
 mod settings;
 mod snapshot;
@@ -23,6 +24,7 @@ pub use self::call::{Answer, Call, CallError, Progress, TimeoutKind};
 pub use self::child::{Control, command};
 pub use self::frames::TopLevelId;
 pub use self::message::{Wire, wires};
+pub use self::overheard::Heard;
 pub use self::settings::{
     EraChoice, HttpSettings, INHERITED_VARIABLES, LegLimits, RestartSettings, Secret, StdioSettings, Transport,
     UpstreamSettings,
@@ -38,6 +40,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use self::call::{Bounds, until};
 use self::leg::Leg;
+use self::overheard::Overheard;
 use self::supervisor::Supervisor;
 
 /// One upstream MCP server: its leg, its restarts, and the last list of its tools. Cheap to clone; the server ends with
@@ -55,6 +58,7 @@ struct Inner {
     wanted: Arc<Notify>,
     served: Arc<AtomicBool>,
     stop: CancellationToken,
+    overheard: Arc<Overheard>,
     _stop_on_drop: DropGuard,
 }
 
@@ -72,6 +76,7 @@ impl Upstream {
             wanted: Arc::default(),
             served: Arc::default(),
             stop: stop.clone(),
+            overheard: Arc::default(),
         };
         let inner = Inner {
             settings,
@@ -81,6 +86,7 @@ impl Upstream {
             wanted: supervisor.wanted.clone(),
             served: supervisor.served.clone(),
             stop: stop.clone(),
+            overheard: supervisor.overheard.clone(),
             _stop_on_drop: stop.drop_guard(),
         };
         tokio::spawn(supervisor.run());
@@ -100,6 +106,11 @@ impl Upstream {
     /// Returns the last known list of tools, and each change of it; kept while the server is down.
     pub fn tools(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.inner.tools.clone()
+    }
+
+    /// Returns what a stdio server printed outside of the protocol so far.
+    pub fn heard(&self) -> Heard {
+        self.inner.overheard.heard()
     }
 
     /// Waits until the first start has succeeded, failed, or taken longer than `start_timeout`.

@@ -16,6 +16,7 @@ use super::call::{Answer, CallError, ProgressSink, until};
 use super::frames::{Frame, Frames};
 use super::log_budget::{LogBudget, loggable};
 use super::message::{self, Incoming};
+use super::overheard::Overheard;
 use super::settings::{LegLimits, Secret};
 
 /// Room in a frame for what surrounds the result.
@@ -35,6 +36,7 @@ pub(super) struct PeerSettings {
     pub limits: LegLimits,
     pub secrets: Vec<Secret>,
     pub notices: mpsc::Sender<Notice>,
+    pub overheard: Arc<Overheard>,
 }
 
 /// The engine's handle.
@@ -48,6 +50,7 @@ struct Shared {
     limits: LegLimits,
     secrets: Vec<Secret>,
     notices: mpsc::Sender<Notice>,
+    overheard: Arc<Overheard>,
     pending: Mutex<Pending>,
     outbox: mpsc::Sender<Outbound>,
     /// The process has ended: what is left on stdout is read for [`DRAIN`].
@@ -112,6 +115,7 @@ impl Peer {
             limits: settings.limits,
             secrets: settings.secrets,
             notices: settings.notices,
+            overheard: settings.overheard,
             pending: Mutex::default(),
             outbox,
             ended: CancellationToken::new(),
@@ -309,10 +313,13 @@ async fn read<R: AsyncRead + Unpin>(reader: R, shared: Arc<Shared>) {
                 Ok(Some(Frame::Whole(line))) => match message::parse(&line) {
                     Some(messages) => messages.into_iter().for_each(|message| shared.receive(message)),
                     None if line.trim_ascii().is_empty() => {}
-                    None => if let Some(dropped) = log.take() {
-                        let line = loggable(&line, &shared.secrets);
-                        debug!(upstream = shared.name, dropped, line, "a line on stdout is no protocol message");
-                    },
+                    None => {
+                        shared.overheard.stray(|| loggable(&line, &shared.secrets));
+                        if let Some(dropped) = log.take() {
+                            let line = loggable(&line, &shared.secrets);
+                            debug!(upstream = shared.name, dropped, line, "a line on stdout is no protocol message");
+                        }
+                    }
                 },
                 Ok(Some(Frame::TooLong { id })) => {
                     if let Some(dropped) = log.take() {

@@ -47,6 +47,7 @@ impl StdioLeg {
                 limits: context.limits,
                 secrets: settings.env.values().cloned().collect(),
                 notices: context.notices,
+                overheard: context.overheard,
             },
         ));
         child.watch_over(&peer);

@@ -12,6 +12,7 @@ use tracing::{info, warn};
 
 use super::call::until;
 use super::leg::{Leg, LegContext, StartError};
+use super::overheard::Overheard;
 use super::peer::Notice;
 use super::settings::UpstreamSettings;
 use super::snapshot::{Snapshot, Status};
@@ -27,6 +28,7 @@ pub(super) struct Supervisor {
     /// The leg has answered a call.
     pub served: Arc<AtomicBool>,
     pub stop: CancellationToken,
+    pub overheard: Arc<Overheard>,
 }
 
 /// How an open leg came to its end.
@@ -101,7 +103,13 @@ impl Supervisor {
     /// Opens a leg and reads its tools, both within the handshake deadline.
     async fn open(&self, notices: mpsc::Sender<Notice>) -> Result<Arc<Leg>, StartError> {
         let limits = self.settings.limits;
-        let context = LegContext { name: self.settings.name.clone(), era: self.settings.era, limits, notices };
+        let context = LegContext {
+            name: self.settings.name.clone(),
+            era: self.settings.era,
+            limits,
+            notices,
+            overheard: self.overheard.clone(),
+        };
         let deadline = Instant::now() + limits.handshake_timeout;
         let too_late =
             || StartError::passing(format!("it was not up after {} ms", limits.handshake_timeout.as_millis()));

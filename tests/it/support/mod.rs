@@ -8,6 +8,7 @@
 pub mod answers;
 pub mod bytes;
 pub mod client;
+pub mod cut_proxy;
 mod driver;
 pub mod ledger;
 pub mod process;
@@ -15,6 +16,7 @@ pub mod process_tree;
 pub mod program;
 pub mod raw_http;
 pub mod raw_stdio;
+pub mod raw_worker;
 mod rmcp_client;
 pub mod servers;
 pub mod store_check;
@@ -51,16 +53,35 @@ pub fn clients_are_set_up() -> Result<(), String> {
     Ok(())
 }
 
+/// Says what is missing if `tests/setup.sh` has not packed and installed the SDKs.
+pub fn sdks_are_set_up() -> Result<(), String> {
+    for installed in ["python/.venv/.installed", "typescript/conformance/dist/.installed"] {
+        if !sdk_folder().join(installed).exists() {
+            return Err("the SDKs are not packed and installed: run tests/setup.sh".to_owned());
+        }
+    }
+    Ok(())
+}
+
+pub fn sdk_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk")
+}
+
 pub fn clients_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients")
 }
 
 /// The fixture server, built with the tests as the example `kit`.
 pub fn kit_binary() -> PathBuf {
+    example_binary("kit")
+}
+
+/// An example of this workspace.
+pub fn example_binary(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let kit = test.parent().and_then(Path::parent).unwrap().join("examples/kit");
-    assert!(kit.exists(), "{} is missing: cargo build --example kit", kit.display());
-    kit
+    let example = test.parent().and_then(Path::parent).unwrap().join("examples").join(name);
+    assert!(example.exists(), "{} is missing: cargo build --example {name}", example.display());
+    example
 }
 
 /// The program under test.

@@ -135,6 +135,11 @@ impl Setup {
         Ran { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
+    /// A command that goes on until it is stopped, as a process.
+    pub fn start(&self, arguments: &[&str]) -> Process {
+        Process::start_command(self.command(arguments))
+    }
+
     /// The program with this command, told where everything is. Nothing of this process's own `DURABLE_MCP_…` reaches it.
     fn command(&self, arguments: &[&str]) -> Command {
         let config = self.write_config();

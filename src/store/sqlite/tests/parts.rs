@@ -11,8 +11,8 @@ fn every_event() -> Vec<Event> {
     let order = Order { principal: "type".into(), reason: "{\"type\":\"x\"}".into() };
     let process = ProcessId::new(1, &Entropy::default());
     vec![
-        Event::Submitted { run_at_ms: None },
-        Event::Submitted { run_at_ms: Some(5) },
+        Event::Submitted { run_at_ms: None, by: None },
+        Event::Submitted { run_at_ms: Some(5), by: None },
         Event::Promoted,
         Event::Leased { worker: "w".into(), process, fencing_token: 1, attempt: 1 },
         Event::Released { fencing_token: 1 },

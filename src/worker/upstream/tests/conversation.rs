@@ -46,7 +46,8 @@ fn streams(limits: LegLimits) -> (Arc<Peer>, Server, mpsc::Receiver<Notice>) {
     let (stdin, server_stdin) = tokio::io::duplex(1 << 16);
     let (server_stdout, stdout) = tokio::io::duplex(1 << 16);
     let (notices, noticed) = mpsc::channel(1);
-    let settings = PeerSettings { name: "fixture".to_owned(), limits, secrets: Vec::new(), notices };
+    let settings =
+        PeerSettings { name: "fixture".to_owned(), limits, secrets: Vec::new(), notices, overheard: Arc::default() };
     let peer = Arc::new(Peer::start(stdout, stdin, settings));
     (peer, Server { lines: BufReader::new(server_stdin).lines(), stdout: server_stdout }, noticed)
 }

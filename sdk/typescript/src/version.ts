@@ -1,0 +1,2 @@
+/** The version of this package, in one place that reads no files. */
+export const VERSION = "0.1.0";

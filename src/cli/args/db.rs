@@ -1,0 +1,107 @@
+//! The flags of `db`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::{ConfigFlags, duration};
+use crate::config::units::Millis;
+
+/// `db`.
+#[derive(Debug, Args)]
+pub struct DbArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: DbCommand,
+}
+
+/// The commands of `db`.
+#[derive(Debug, Subcommand)]
+pub enum DbCommand {
+    /// Show size, schema, executions per state, processes and free disk of every store; also while a server runs.
+    #[command(after_help = "Example:\n  durable-mcp db status")]
+    Status(DbReadArgs),
+    /// Copy a store into one file while calls go on; the copy is checked before it gets its name.
+    #[command(after_help = "Example:\n  durable-mcp db backup durable-mcp.backup.db")]
+    Backup(BackupArgs),
+    /// Put a backup in the place of a store that no process uses.
+    #[command(after_help = "Example:\n  durable-mcp db restore durable-mcp.backup.db --into sqlite:restored.db")]
+    Restore(RestoreArgs),
+    /// Delete what retention no longer keeps, now; executions whose outcome is unknown stay.
+    #[command(after_help = "Example:\n  durable-mcp db prune --older-than 90d --dry-run")]
+    Prune(PruneArgs),
+    /// Check every execution against its events, payloads and keys, and the file itself.
+    #[command(after_help = "Example:\n  durable-mcp db verify")]
+    Verify(DbReadArgs),
+}
+
+/// A look at all stores that are meant.
+#[derive(Debug, Args)]
+pub struct DbReadArgs {
+    #[command(flatten)]
+    pub place: StoreFlags,
+    /// JSON, one object a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which store.
+#[derive(Clone, Debug, Default, Args)]
+pub struct StoreFlags {
+    #[command(flatten)]
+    pub configuration: ConfigFlags,
+    /// Name of the store: that of a `wrap`, or `default`.
+    #[arg(long, value_name = "NAME", conflicts_with = "store")]
+    pub name: Option<String>,
+}
+
+/// `db backup`.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// The file to make; only its owner can read it.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Replace a file that is there.
+    #[arg(long)]
+    pub force: bool,
+    /// Keep the copy without checking it, as for a store that is damaged.
+    #[arg(long)]
+    pub no_check: bool,
+    #[command(flatten)]
+    pub place: StoreFlags,
+}
+
+/// `db restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// The backup.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The store to make of it, such as sqlite:PATH; without it that of the configuration.
+    #[arg(long, value_name = "STORE", conflicts_with_all = ["store", "name"])]
+    pub into: Option<String>,
+    /// Put a store that holds executions aside instead of refusing.
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub place: StoreFlags,
+}
+
+/// `db prune`.
+#[derive(Debug, Args)]
+pub struct PruneArgs {
+    /// Only count.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// What ended so long ago (90d); without it as the configuration's retention says.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub older_than: Option<Millis>,
+    /// Delete arguments and results only, and keep what happened.
+    #[arg(long)]
+    pub payloads_only: bool,
+    /// The counts as one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub place: StoreFlags,
+}

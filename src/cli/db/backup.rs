@@ -1,0 +1,54 @@
+//! `db backup FILE`: a copy of one store as of one moment, made while calls go on.
+
+use std::ops::ControlFlow;
+
+use super::progress::Progress;
+use super::{blocking, place, size, verify};
+use crate::cli::args::BackupArgs;
+use crate::cli::failure::{Exit, Failure};
+use crate::store::sqlite::{self, BackUp};
+use crate::store::{Error, Result as StoreResult};
+
+/// Runs the command.
+pub async fn run(args: BackupArgs) -> Result<Exit, Failure> {
+    let loaded = args.place.configuration.load(|_| {})?;
+    let store = place::one(&args.place, &loaded)?;
+    if args.file.exists() && !args.force {
+        let error = format!("{} exists already", args.file.display());
+        return Err(Failure::new(Exit::Failure, error).next("name another file, or add --force to replace it"));
+    }
+    let (from, to, replace, check) = (store.path.clone(), args.file.clone(), args.force, !args.no_check);
+    let verified = blocking(move || {
+        let mut verified = None;
+        let bar = Progress::new("pages");
+        let mut accept = |copy: &std::path::Path| -> StoreResult<()> {
+            if check {
+                let mut first = None;
+                let done = verify::verify(copy, &mut |finding| {
+                    first.get_or_insert_with(|| verify::text("backup", finding));
+                    ControlFlow::Continue(())
+                })?;
+                if let Some(first) = first {
+                    let more = done.findings - 1;
+                    return Err(Error::Damaged(format!(
+                        "the copy does not hold together, as the store: {first}, and {more} more"
+                    )));
+                }
+                verified = Some(done);
+            }
+            Ok(())
+        };
+        sqlite::backup(BackUp { from: &from, to: &to, replace }, &mut |done, all| bar.set(done, all), &mut accept)?;
+        drop(bar);
+        Ok(verified)
+    })
+    .await
+    .map_err(|failure| match failure.error.contains("does not hold together") {
+        true => failure.next("`durable-mcp db verify` lists what is wrong; --no-check copies it as it is"),
+        false => failure,
+    })?;
+    let bytes = args.file.metadata().map_or(0, |metadata| metadata.len());
+    let checked = verified.map_or("not checked".to_owned(), |verified| verify::sentence(&verified));
+    eprintln!("{} is a copy of {} ({}): {checked}", args.file.display(), store.path.display(), size(bytes));
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,93 @@
+//! `db restore FILE`: checks the backup, puts it in the place of a store that nobody uses, and says what becomes of the
+//! calls that had not ended when the backup was made.
+
+use std::ops::ControlFlow;
+
+use super::place::{self, StoreFile};
+use super::progress::Progress;
+use super::{blocking, verify};
+use crate::cli::args::RestoreArgs;
+use crate::cli::failure::{Exit, Failure};
+use crate::cli::stores::make_private_folder;
+use crate::engine::clock::Clock;
+use crate::model::execution::State;
+use crate::store::sqlite::{self, FileStatus, Restore};
+
+/// Runs the command.
+pub async fn run(args: RestoreArgs) -> Result<Exit, Failure> {
+    let loaded = args.place.configuration.load(|_| {})?;
+    let store = match &args.into {
+        Some(text) => StoreFile::of("restored", &url(text))?,
+        None => place::target(&args.place, &loaded)?,
+    };
+    if !args.file.exists() {
+        return Err(Failure::new(Exit::NotFound, format!("there is no backup at {}", args.file.display())));
+    }
+    let backup = args.file.clone();
+    let verified = blocking(move || {
+        verify::verify(&backup, &mut |finding| {
+            eprintln!("{}", verify::text("backup", finding));
+            ControlFlow::Continue(())
+        })
+    })
+    .await?;
+    if verified.findings > 0 {
+        let error = format!("the backup {} does not hold together", args.file.display());
+        return Err(Failure::new(Exit::Failure, error).next("the store was left as it is; restore another backup"));
+    }
+    if let Some(folder) = store.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        make_private_folder(folder)
+            .map_err(|error| Failure::usage(format!("the folder {} can not be made: {error}", folder.display())))?;
+    }
+    let (from, to, force) = (args.file.clone(), store.path.clone(), args.force);
+    let (restored, status) = blocking(move || {
+        let bar = Progress::new("pages");
+        let what = Restore { from: &from, to: &to, put_aside: force, now_ms: Clock::System.now_ms() };
+        let restored = sqlite::restore(what, &mut |done, all| bar.set(done, all))?;
+        Ok((restored, sqlite::status(&to, Clock::System.now_ms())?))
+    })
+    .await
+    .map_err(advise)?;
+    eprintln!("{} holds the backup: {}", store.path.display(), verify::sentence(&verified));
+    if let Some(old) = restored.old {
+        eprintln!("the store that was there is now {}", old.display());
+    }
+    in_flight(&status).iter().for_each(|line| eprintln!("{line}"));
+    Ok(Exit::Ok)
+}
+
+/// A store by its URL, or by its path alone.
+fn url(text: &str) -> String {
+    if text.contains(':') { text.to_owned() } else { format!("sqlite:{text}") }
+}
+
+fn advise(failure: Failure) -> Failure {
+    let next = match &failure.error {
+        error if error.contains("is in use") => "stop the processes that use it first; --force does not help here",
+        error if error.contains("holds executions") || error.contains("is damaged") => {
+            "add --force to put it aside, or name another store with --into"
+        }
+        _ => return failure,
+    };
+    failure.next(next)
+}
+
+/// What the next start does with what had not ended.
+fn in_flight(status: &FileStatus) -> Vec<String> {
+    let count = |states: &[State]| states.iter().filter_map(|state| status.states.get(state)).sum::<u64>();
+    let (leased, waiting) = (count(&[State::Leased, State::Waiting]), count(&[State::Ready, State::Scheduled]));
+    let mut lines = Vec::new();
+    if leased > 0 {
+        lines.push(format!(
+            "{leased} executions ran when the backup was made: the next start settles them as those of a dead process \
+             (at_least_once runs again, at_most_once becomes unknown)"
+        ));
+    }
+    if waiting > 0 {
+        lines.push(format!(
+            "{waiting} executions waited to run when the backup was made: the next start runs them, also if they ran since; \
+             `durable-mcp executions cancel` before it prevents that"
+        ));
+    }
+    lines
+}
