@@ -67,7 +67,7 @@ struct Stay {
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        self.engine.slots.unpark(&self.lanes, &self.parked);
+        self.engine.slots.unpark(&self.lanes, &self.parked, self.parked.was_given());
         let left = self.parked.leave();
         if !left.is_empty() {
             self.engine.give_back(left);
@@ -111,6 +111,7 @@ impl Engine {
                 break;
             }
             parked.set_admits(true);
+            self.slots.claims_wait(&stay.lanes);
             tokio::select! {
                 () = told => {}
                 () = changed => {}

@@ -121,6 +121,9 @@ pub struct Settings {
     pub claim_max: usize,
     /// How long a claim waits at most.
     pub claim_wait_max_ms: i64,
+    /// How long a call waits for the next claim of a worker that is at work: less than a commit takes on most disks, and
+    /// it saves one.
+    pub claim_moment_ms: u64,
     /// Steps that an execution may have.
     pub steps_max: usize,
     /// How many calls of a tool wait, and for how long.
@@ -133,6 +136,7 @@ impl Default for Settings {
             workers_max: 1_000,
             claim_max: 64,
             claim_wait_max_ms: 30_000,
+            claim_moment_ms: 3,
             steps_max: 1_000,
             queue: UpstreamLimits::default(),
         }

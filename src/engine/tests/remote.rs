@@ -200,6 +200,28 @@ async fn calls_go_to_the_claims_that_wait_in_turn() {
 }
 
 #[tokio::test]
+async fn a_call_that_comes_between_two_claims_of_a_busy_worker_needs_no_queue() {
+    let rig = Rig::new();
+    let mut settings = Settings::default();
+    settings.remote.claim_moment_ms = 20_000;
+    let engine = engine_with(&rig, settings).await;
+    let worker = worker(&engine).await;
+    let first = parked(&engine, &worker, 8).await;
+    let _running = submit(&engine, Policy::default()).await;
+    soon(first).await.unwrap().sent();
+    let second = {
+        let engine = engine.clone();
+        tokio::spawn(async move { submit(&engine, Policy::default()).await })
+    };
+    let handed = claim(&engine, &worker, 8).await;
+    let ticket = soon(second).await.unwrap();
+    assert_eq!(handed.jobs()[0].head.id(), ticket.id());
+    assert_eq!(names(&engine, ticket.id()).await, ["submitted", "leased"]);
+    assert_eq!(ticket.head.state, State::Leased, "in the write that stored it");
+    handed.sent();
+}
+
+#[tokio::test]
 async fn a_queue_that_nobody_serves_has_its_limits() {
     let rig = Rig::new();
     let mut settings = Settings::default();
