@@ -159,7 +159,8 @@ impl Worker {
             let deliver = Box::new(move |call| run_call(&handlers, &tools, call, sender.clone()));
             let full = registration.to_string();
             registration["tools"] = json!([]);
-            let terms = Terms { worker_id, registration: full, leaving: registration.to_string(), slots, grace, deliver };
+            let terms =
+                Terms { worker_id, registration: full, leaving: registration.to_string(), slots, grace, deliver };
             let result = converse(terms, address, stop, owns_process, inbox);
             let _ = end.send(result);
             if owns_process {
