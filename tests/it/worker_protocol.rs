@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::program::{Program, Setup};
 use crate::support::raw_http::{Connection, Request};
-use crate::support::raw_worker::{RawWorker, call, fresh_id, listed, result, submit, tool};
+use crate::support::raw_worker::{RawWorker, call, fresh_id, listed, local_token, result, submit, tool};
 use crate::support::{DEADLINE, eventually_async};
 
 /// A server whose leases are short: 1.5 s, looked at every 100 ms.
@@ -395,11 +395,43 @@ async fn a_worker_goes_on_over_a_kill_and_a_restart_of_its_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_servers_of_one_store_share_their_workers() {
+    let setup = Setup::new("");
+    let (one, two) = (setup.serve().await, setup.serve().await);
+    let worker = RawWorker::registered(&one, &["echo"]).await;
+    eventually_async("the other one offers the tool", DEADLINE, async || {
+        listed(&two, None).await.contains(&"echo".to_owned())
+    })
+    .await;
+    // Called at one, claimed at the other where the claim waits, completed where it was called.
+    let claim = tokio::spawn({
+        let worker = worker.clone();
+        async move { worker.job().await }
+    });
+    worker.nothing_for(50).await;
+    let called = call(&two, "echo", json!({"n": 1}));
+    let job = claim.await.unwrap();
+    let elsewhere = RawWorker { base: two.at("/worker/v1/"), bearer: local_token(&two), id: worker.id.clone() };
+    let beat = elsewhere.ok("heartbeat", json!({"leases": [{"lease_token": job["lease_token"]}]})).await;
+    assert_eq!(beat["leases"][0]["status"], "ok");
+    assert_eq!(elsewhere.complete(&job, "shared").await.answer(), json!({"status": "accepted"}));
+    assert_eq!(text_of(&called.await.unwrap()), "shared");
+    // And completed where it was not.
+    let called = call(&two, "echo", json!({"n": 2}));
+    let job = worker.job().await;
+    worker.complete(&job, "again").await;
+    assert_eq!(text_of(&called.await.unwrap()), "again");
+    elsewhere.ok("deregister", json!({})).await;
+    eventually_async("it is gone everywhere", DEADLINE, async || listed(&one, None).await == ["durable_result"]).await;
+    one.check_store().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_claim_whose_connection_breaks_takes_no_call_with_it() {
     let program = Setup::new("").serve().await;
     let worker = RawWorker::registered(&program, &["echo"]).await;
     let url = program.at("/worker/v1/claim");
-    let bearer = crate::support::raw_worker::local_token(&program);
+    let bearer = local_token(&program);
     for n in 0..5 {
         let body = json!({"worker_id": worker.id, "max": 8, "wait_ms": 20_000}).to_string();
         let mut connection = Connection::open(&url).await;
@@ -560,7 +592,7 @@ async fn the_documented_session_runs_with_curl_alone() {
     std::fs::write(&script, format!("set -euo pipefail\n{session}")).unwrap();
     let mut command = tokio::process::Command::new("bash");
     command.arg(&script).current_dir(program.setup.folder()).kill_on_drop(true);
-    command.env("SERVER", program.at("")).env("TOKEN", crate::support::raw_worker::local_token(&program));
+    command.env("SERVER", program.at("")).env("TOKEN", local_token(&program));
     let ran = tokio::time::timeout(DEADLINE, command.output()).await.expect("the session ends").unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{stdout}\n{stderr}");
