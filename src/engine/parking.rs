@@ -45,6 +45,8 @@ struct State {
     /// Places that were taken and not yet given a call or given up.
     open: usize,
     given: Vec<Leased>,
+    /// It was given a call.
+    served: bool,
     /// Whoever claimed is not there any more.
     gone: bool,
 }
@@ -52,7 +54,7 @@ struct State {
 impl Parked {
     /// A claim of the worker of this name and id with room for so many calls.
     pub(super) fn new(worker: (String, ProcessId), room: usize) -> Arc<Parked> {
-        let state = State { room, admits: false, open: 0, given: Vec::new(), gone: false };
+        let state = State { room, admits: false, open: 0, given: Vec::new(), served: false, gone: false };
         Arc::new(Parked { worker, state: Mutex::new(state), told: Notify::new() })
     }
 
@@ -98,9 +100,14 @@ impl Parked {
         self.state().admits = admits;
     }
 
+    #[cfg(test)]
+    pub(super) fn admits(&self) -> bool {
+        self.state().admits
+    }
+
     /// True once it was given a call.
     pub(super) fn was_given(&self) -> bool {
-        !self.state().given.is_empty()
+        self.state().served
     }
 
     /// What it was given, once nobody holds a place any more.
@@ -154,6 +161,7 @@ impl Place {
             Err(leased)
         } else {
             state.given.push(leased);
+            state.served = true;
             // An answer that has a call waits for no further ones.
             state.admits = false;
             Ok(())

@@ -4,7 +4,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use std::time::Duration;
+
+use tokio::sync::futures::OwnedNotified;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::parking::{Parked, Place};
 use crate::model::id::ExecutionId;
@@ -63,6 +67,9 @@ pub enum Holder {
 pub enum Admission {
     /// It may run now.
     Now(Holder),
+    /// A remote worker took calls a moment ago and is about to ask for more: a call that waits as long as this is
+    /// stored already leased. Resolves when a claim waits.
+    Soon(OwnedNotified),
     /// It has to wait and has a place in the queue, until [`Slots::dequeue`]. Its time there is bounded.
     Queue {
         /// In milliseconds; absent when no worker that this process knows runs that upstream.
@@ -96,6 +103,25 @@ struct Lane {
     waiting: HashMap<ExecutionId, Option<Call>>,
     /// Work of any origin was announced, and no free slot has looked for it since.
     wanted: bool,
+    /// When a claim left with calls.
+    served_at: Option<Instant>,
+    /// Told when a claim begins to take calls.
+    claimed: Arc<Notify>,
+}
+
+/// A claim that left with calls so lately is followed by the next one.
+const SERVED_LATELY: Duration = Duration::from_millis(50);
+
+impl Lane {
+    fn new(limits: UpstreamLimits, takers: Takers) -> Lane {
+        let wanted = matches!(takers, Takers::Claims(_));
+        // What an earlier life of this process left in the queue of remote workers was announced to nobody.
+        Lane { limits, takers, waiting: HashMap::new(), wanted, served_at: None, claimed: Arc::default() }
+    }
+
+    fn is_served(&self) -> bool {
+        matches!(self.takers, Takers::Claims(_)) && self.served_at.is_some_and(|at| at.elapsed() < SERVED_LATELY)
+    }
 }
 
 /// Who takes the calls of a lane.
@@ -127,14 +153,12 @@ impl Slots {
             return;
         }
         let takers = Takers::Slots(Arc::new(Semaphore::new(limits.concurrency)));
-        let lane = Lane { limits, takers, waiting: HashMap::new(), wanted: false };
-        self.0.lanes().insert(upstream.to_owned(), lane);
+        self.0.lanes().insert(upstream.to_owned(), Lane::new(limits, takers));
     }
 
     /// Opens a lane whose calls go to remote workers, unless it is open.
     pub fn open_claims(&self, upstream: &str, limits: UpstreamLimits) {
-        // What an earlier life of this process left in the queue was announced to nobody.
-        let lane = || Lane { limits, takers: Takers::Claims(VecDeque::new()), waiting: HashMap::new(), wanted: true };
+        let lane = || Lane::new(limits, Takers::Claims(VecDeque::new()));
         self.0.lanes().entry(upstream.to_owned()).or_insert_with(lane);
     }
 
@@ -148,12 +172,25 @@ impl Slots {
         }
     }
 
-    /// Takes a claim out of these lanes.
-    pub(super) fn unpark(&self, upstreams: &[String], parked: &Arc<Parked>) {
+    /// Takes a claim out of these lanes; `served`: it leaves with calls.
+    pub(super) fn unpark(&self, upstreams: &[String], parked: &Arc<Parked>, served: bool) {
         let mut lanes = self.0.lanes();
         for upstream in upstreams {
-            if let Some(Lane { takers: Takers::Claims(claims), .. }) = lanes.get_mut(upstream) {
+            if let Some(lane) = lanes.get_mut(upstream)
+                && let Takers::Claims(claims) = &mut lane.takers
+            {
                 claims.retain(|other| !Arc::ptr_eq(other, parked));
+                lane.served_at = served.then(Instant::now).or(lane.served_at);
+            }
+        }
+    }
+
+    /// A claim in these lanes begins to take calls as they arrive.
+    pub(super) fn claims_wait(&self, upstreams: &[String]) {
+        let lanes = self.0.lanes();
+        for upstream in upstreams {
+            if let Some(lane) = lanes.get(upstream) {
+                lane.claimed.notify_waiters();
             }
         }
     }
@@ -183,6 +220,17 @@ impl Slots {
         self.0.lanes().get(upstream).is_none_or(|lane| !lane.wanted && lane.waiting.is_empty())
     }
 
+    /// Claims that take a call as it arrives.
+    #[cfg(test)]
+    pub(super) fn parked_claims(&self) -> usize {
+        let lanes = self.0.lanes();
+        let admitting = |lane: &Lane| match &lane.takers {
+            Takers::Claims(claims) => claims.iter().filter(|claim| claim.admits()).count(),
+            Takers::Slots(_) => 0,
+        };
+        lanes.values().map(admitting).sum()
+    }
+
     /// Every lane in which claims wait.
     pub(super) fn claimed_lanes(&self) -> Vec<String> {
         let lanes = self.0.lanes();
@@ -196,13 +244,17 @@ impl Slots {
         self.0.process.close();
     }
 
-    /// A slot when one is free and nobody waits; else a place in the queue for `id`, if there is one.
-    pub fn admit(&self, upstream: &str, id: ExecutionId) -> Admission {
+    /// A slot when one is free and nobody waits; else a place in the queue for `id`, if there is one. A call that has
+    /// `time` is told when a claim is about to come instead.
+    pub fn admit(&self, upstream: &str, id: ExecutionId, time: bool) -> Admission {
         let mut lanes = self.0.lanes();
         let Some(lane) = lanes.get_mut(upstream) else { return Admission::Queue { queue_timeout_ms: None } };
         let holder = if lane.waiting.is_empty() { self.take(lane) } else { None };
         if let Some(holder) = holder {
             return Admission::Now(holder);
+        }
+        if time && lane.waiting.is_empty() && lane.is_served() {
+            return Admission::Soon(lane.claimed.clone().notified_owned());
         }
         if lane.waiting.len() >= lane.limits.queue {
             return Admission::Full { waiting: lane.waiting.len() };

@@ -134,12 +134,14 @@ impl Engine {
         let Arrival { call, arguments_hash } = arrival;
         let tool = &call.tool;
         let id = self.new_execution_id();
-        let (holder, start_by_ms) = match self.slots.admit(&tool.upstream, id) {
+        let (holder, start_by_ms) = match self.admit(&tool.upstream, id).await {
             Admission::Now(holder) => (Some(holder), None),
             Admission::Queue { queue_timeout_ms } => {
                 (None, queue_timeout_ms.map(|timeout_ms| self.now_ms().saturating_add(timeout_ms)))
             }
             Admission::Full { waiting } => return self.found_or_refused(arrival, waiting).await,
+            // It had its time, and gets none a second time.
+            Admission::Soon(_) => (None, None),
         };
         let marks = call.key.is_none() && tool.identity.unkeyed != Unkeyed::None;
         let submission = Submission {
@@ -186,6 +188,19 @@ impl Engine {
             SubmitOutcome::Existing(head) => self.joined(*head).await.map(Stored::Ticket),
             SubmitOutcome::Waited(id) => Ok(Stored::Waited(id)),
             SubmitOutcome::Conflict(id) => Err(Error::Conflict(id)),
+        }
+    }
+
+    /// What the call gets; where a remote worker is at work, after the moment in which it asks for its next calls.
+    async fn admit(&self, upstream: &str, id: ExecutionId) -> Admission {
+        match self.slots.admit(upstream, id, true) {
+            Admission::Soon(claimed) => {
+                // Either way it gets what there is then.
+                let moment = Duration::from_millis(self.settings.remote.claim_moment_ms);
+                let _ = tokio::time::timeout(moment, claimed).await;
+                self.slots.admit(upstream, id, false)
+            }
+            admission => admission,
         }
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod faulty;
 mod keys;
 mod leases;
 mod reattach;
+mod remote;
 pub(crate) mod rig;
 mod scheduler;
 mod submission;

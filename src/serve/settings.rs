@@ -49,6 +49,7 @@ fn remote(config: &Config) -> engine::remote::Settings {
         claim_wait_max_ms: workers.claim_wait_max.0,
         steps_max: workers.max_steps as usize,
         queue: limits(config.worker_tool_queue()),
+        ..engine::remote::Settings::default()
     }
 }
 

@@ -407,6 +407,7 @@ async fn a_claim_whose_connection_breaks_takes_no_call_with_it() {
         // It waits while another claim of nothing ran its time; then it is cut.
         worker.nothing_for(50).await;
         drop(connection);
+        worker.nothing_for(50).await;
         let called = call(&program, "echo", json!({"n": n}));
         let job = worker.job().await;
         assert_eq!(job["arguments"], json!({"n": n}));

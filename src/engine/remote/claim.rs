@@ -10,9 +10,10 @@ use tokio::time::Instant;
 use super::Refused;
 use super::registry::RemoteWorker;
 use crate::engine::Engine;
+use crate::engine::finishing::Finishing;
 use crate::engine::parking::{Leased, Parked};
 use crate::engine::slots::Holder;
-use crate::store::{CandidateQuery, crash};
+use crate::store::CandidateQuery;
 
 /// What a worker asks for.
 #[derive(Clone, Debug)]
@@ -66,7 +67,7 @@ struct Stay {
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        self.engine.slots.unpark(&self.lanes, &self.parked);
+        self.engine.slots.unpark(&self.lanes, &self.parked, self.parked.was_given());
         let left = self.parked.leave();
         if !left.is_empty() {
             self.engine.give_back(left);
@@ -99,15 +100,18 @@ impl Engine {
             let changed = self.remote.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.is_drained(worker) {
+            if !self.is_current(worker) {
                 break;
             }
             let told = parked.told();
-            self.pull(&stay).await?;
+            let (engine, lanes, claim) = (self.clone(), stay.lanes.clone(), parked.clone());
+            // What was leased is given, or given back, also when the worker leaves in the middle.
+            Finishing::new(async move { engine.pull(&lanes, &claim).await }, &self.tasks).await?;
             if parked.was_given() {
                 break;
             }
             parked.set_admits(true);
+            self.slots.claims_wait(&stay.lanes);
             tokio::select! {
                 () = told => {}
                 () = changed => {}
@@ -130,23 +134,29 @@ impl Engine {
                 None => told.await,
             }
         };
-        if jobs.is_empty() && self.draining.is_cancelled() {
+        let handed = Handed { engine: self.clone(), jobs, draining: self.is_drained(worker) };
+        if !handed.jobs.is_empty() {
+            // A worker that has just died is noticed when the system's events are looked at: let that happen first.
+            tokio::task::yield_now().await;
+            return Ok(handed);
+        }
+        if self.draining.is_cancelled() {
             return Err(Refused::Draining);
         }
-        Ok(Handed { engine: self.clone(), jobs, draining: self.is_drained(worker) })
+        Ok(handed)
     }
 
     /// Leases what waits in the store, as far as there is room.
-    async fn pull(self: &Arc<Self>, stay: &Stay) -> Result<(), Refused> {
+    async fn pull(self: &Arc<Self>, lanes: &[String], parked: &Arc<Parked>) -> Result<(), Refused> {
         loop {
-            let upstreams = self.slots.wanted(&stay.lanes);
-            let limit = stay.parked.room();
+            let upstreams = self.slots.wanted(lanes);
+            let limit = parked.room();
             if upstreams.is_empty() || limit == 0 {
                 return Ok(());
             }
             // One claim after the other: two that look at once see the same calls, and one of them looks in vain.
             let _one = self.pulling.lock().await;
-            let process = stay.parked.worker_id();
+            let process = parked.worker_id();
             let now_ms = self.now_ms();
             let query = CandidateQuery { upstreams: upstreams.clone(), process, dead: Vec::new(), now_ms, limit };
             let candidates = match self.store.candidates(query).await {
@@ -158,7 +168,7 @@ impl Engine {
             };
             let full = candidates.len() >= limit;
             let claims = candidates.iter().filter_map(|candidate| {
-                let place = stay.parked.reserve()?;
+                let place = parked.reserve()?;
                 Some(self.claim(candidate, Holder::Claim(place)))
             });
             let claimed = join_all(claims).await;
@@ -199,7 +209,6 @@ impl Engine {
     pub(in crate::engine) fn give_back(self: &Arc<Self>, leased: Vec<Leased>) {
         let engine = self.clone();
         self.spawn(async move {
-            crash::point("before_give_back");
             for leased in leased {
                 engine.held.forget(leased.lease());
                 let (lease, operation) = (leased.lease(), engine.new_operation());

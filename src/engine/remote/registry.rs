@@ -121,6 +121,9 @@ pub struct Settings {
     pub claim_max: usize,
     /// How long a claim waits at most.
     pub claim_wait_max_ms: i64,
+    /// How long a call waits for the next claim of a worker that is at work: less than a commit takes on most disks, and
+    /// it saves one.
+    pub claim_moment_ms: u64,
     /// Steps that an execution may have.
     pub steps_max: usize,
     /// How many calls of a tool wait, and for how long.
@@ -133,6 +136,7 @@ impl Default for Settings {
             workers_max: 1_000,
             claim_max: 64,
             claim_wait_max_ms: 30_000,
+            claim_moment_ms: 3,
             steps_max: 1_000,
             queue: UpstreamLimits::default(),
         }
@@ -280,12 +284,16 @@ impl Engine {
             return;
         }
         let engine = self.clone();
-        self.spawn(async move {
-            let change = WorkerChange::Seen { silent_at_ms: engine.silent_at_ms(now_ms) };
-            if let Err(error) = engine.store.change_workers(vec![id], change, now_ms).await {
-                tracing::warn!(worker = %id, code = error.code(), "a sign of life could not be stored: {error}");
-            }
-        });
+        self.spawn(async move { engine.note_alive(id).await });
+    }
+
+    /// Writes that something was heard of a worker.
+    pub(in crate::engine) async fn note_alive(&self, id: ProcessId) {
+        let now_ms = self.now_ms();
+        let change = WorkerChange::Seen { silent_at_ms: self.silent_at_ms(now_ms) };
+        if let Err(error) = self.store.change_workers(vec![id], change, now_ms).await {
+            tracing::warn!(worker = %id, code = error.code(), "a sign of life could not be stored: {error}");
+        }
     }
 
     /// Signs of life are written at most so often.
@@ -301,6 +309,12 @@ impl Engine {
     /// True when the worker was asked to finish what it has and to end, or ended.
     pub fn is_drained(&self, worker: &RemoteWorker) -> bool {
         self.remote.find(worker.row.id).is_none_or(|now| now.row.draining || now.row.gone_at_ms.is_some())
+    }
+
+    /// False once the worker registered again, was drained, or is gone: its claims begin anew.
+    pub(super) fn is_current(&self, worker: &RemoteWorker) -> bool {
+        let now = self.remote.find(worker.row.id).filter(|now| now.row.registered_at_ms == worker.row.registered_at_ms);
+        now.is_some_and(|now| !now.row.draining && now.row.gone_at_ms.is_none())
     }
 
     /// How busy a tool of remote workers is.
@@ -343,7 +357,6 @@ impl Engine {
 
     /// Offers the tools of living workers, and of those that died less than a lease's time ago.
     fn offer_remote_tools(&self) {
-        let Some(offers) = self.remote.offers.get() else { return };
         let now_ms = self.now_ms();
         let mut newest: BTreeMap<String, (i64, ProcessId, RemoteTool)> = BTreeMap::new();
         for worker in self.remote.all() {
@@ -372,7 +385,9 @@ impl Engine {
         for offer in &tools {
             self.slots.open_claims(&offer.lane, self.settings.remote.queue);
         }
-        offers.offer(&tools);
+        if let Some(offers) = self.remote.offers.get() {
+            offers.offer(&tools);
+        }
     }
 }
 

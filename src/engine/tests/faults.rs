@@ -2,6 +2,7 @@
 
 use super::faulty::Faulty;
 use super::rig::{Rig, at_least_once, at_once, call, candidates, head, lost, names, result, soon};
+use crate::engine::submit::Call;
 use crate::engine::{Error, Settings};
 use crate::model::decide::{Answer, FailureKind};
 use crate::model::execution::State;
@@ -31,7 +32,9 @@ async fn a_call_whose_arguments_can_not_be_read_is_not_leased() {
     let store = Faulty::around(rig.store().await);
     let (engine, mut hands) = rig.engine_on(store.clone(), Settings::default(), Some(at_once(1))).await;
     let _running = engine.submit(call(Policy::default())).await.unwrap();
-    let waiting = engine.submit(call(Policy::default())).await.unwrap().id();
+    // Too large to be kept in memory while it waits.
+    let large = format!(r#"{{"text":"{}"}}"#, "x".repeat(20_000)).into();
+    let waiting = engine.submit(Call { arguments: large, ..call(Policy::default()) }).await.unwrap().id();
     drop(hands.next().await);
     let candidate = candidates(&engine).await.into_iter().next().unwrap();
     store.fail("payload", 1);
