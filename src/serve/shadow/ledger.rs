@@ -270,6 +270,9 @@ impl Ledger {
                 let after_ms = now_ms - self.requests[at].at_ms;
                 self.note("cancelled", &tool, (now_ms, after_ms), |tally| &mut tally.cancelled);
             }
+            if !timed_out && let Some(head) = self.executions.get_mut(&number) {
+                head.delivered_at_ms = Some(now_ms);
+            }
             self.join_the_departed(number, now_ms);
         }
     }

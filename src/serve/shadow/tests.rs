@@ -246,6 +246,11 @@ fn a_client_that_cancels_would_have_cancelled_and_one_that_only_waits_no_more_wo
     assert_eq!(cancelled("the user pressed Escape", false), total(1));
     assert_eq!(cancelled(TIMED_OUT, false), total(0));
     assert_eq!(cancelled(TIMED_OUT, true), total(1));
+    // The same call after the user's own word is a new one.
+    let mut scene = Scene::new();
+    scene.hello().call(json!(1), "write", json!({})).cancel(json!(1), "the user pressed Escape");
+    scene.call(json!(2), "write", json!({})).answer(json!(2));
+    assert_eq!(scene.total(End::ClientLeft).deduplicated_unkeyed, 0);
 }
 
 #[test]
