@@ -69,7 +69,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// A durable stdio server in front of another MCP server; put it before the command in your client's configuration.
     #[command(after_help = "Examples:\n  durable-mcp wrap -- npx -y @modelcontextprotocol/server-github\n  \
-                            durable-mcp wrap --url https://crm.example/mcp --header 'Authorization: Bearer …'")]
+                            durable-mcp wrap --url https://crm.example/mcp --header 'Authorization: Bearer …'\n  \
+                            durable-mcp wrap --shadow -- npx -y @modelcontextprotocol/server-github")]
     Wrap(WrapArgs),
     /// A stdio client's way into a running `serve`; put it as the command into your client's configuration.
     #[command(after_help = "Example:\n  durable-mcp connect --url http://127.0.0.1:7400 < /dev/null")]
