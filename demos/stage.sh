@@ -61,7 +61,7 @@ start() {
   pids+=("$started_pid")
   # The shell need not tell that it was killed: that is what happens here.
   disown "$started_pid"
-  until grep -q ' listens on ' "$log"; do
+  until grep -q ' listens on .*/mcp$' "$log"; do
     tries=$((tries + 1))
     if [ "$tries" -gt 300 ] || ! kill -0 "$started_pid" 2>/dev/null; then
       echo "$name did not start:" >&2

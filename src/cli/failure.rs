@@ -22,7 +22,7 @@ pub enum Exit {
     Auth = 4,
     /// The tool returned an error, or the execution failed.
     ToolError = 5,
-    /// The idempotency key stands for another call.
+    /// The idempotency key stands for another call, or something else is in the place.
     Conflict = 6,
     /// The server can not be reached.
     Unreachable = 7,

@@ -84,6 +84,7 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
                 serve::serve(options).await?;
                 Ok(Exit::Ok)
             }
+            Command::Wrap(args) if args.shadow => wrap::watch(args).await,
             Command::Wrap(args) => {
                 let options = wrap::options(args)?;
                 log::write(&options.loaded.config.log)?;

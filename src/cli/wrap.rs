@@ -13,7 +13,7 @@ use super::stores;
 use crate::config::settings::Config;
 use crate::config::tools::Server;
 use crate::config::{Loaded, Secret, Source, Text};
-use crate::serve::WrapOptions;
+use crate::serve::{self, WrapOptions};
 
 /// Words in the name of a variable that mark a secret: another account is another store.
 const SECRET_WORDS: [&str; 9] =
@@ -35,12 +35,7 @@ pub struct Identity<'a> {
 pub fn options(args: WrapArgs) -> Result<WrapOptions, Failure> {
     let args = with_variables(args, |name| std::env::var(name).ok())?;
     let mut loaded = args.configuration.load(|_| {})?;
-    let folder = std::env::current_dir()
-        .map_err(|error| Failure::new(Exit::Failure, format!("the working directory is not there: {error}")))?;
-    let env: Vec<(String, String)> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| !name.starts_with("DURABLE_MCP_"))
-        .collect();
+    let (folder, env) = (here()?, own_environment());
     let words = words(&args)?;
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -54,6 +49,37 @@ pub fn options(args: WrapArgs) -> Result<WrapOptions, Failure> {
     only(&mut loaded.config, &name, server);
     use_own_store(&mut loaded, &name)?;
     Ok(WrapOptions { loaded })
+}
+
+/// Watches instead: passes everything through, and prints what DurableMCP would have done. Ends as the server ends.
+pub async fn watch(args: WrapArgs) -> Result<Exit, Failure> {
+    let mut loaded = args.configuration.load(|_| {})?;
+    let (folder, env) = (here()?, own_environment());
+    let words = words(&args)?;
+    // Nothing is stored, so that the name only finds what the configuration says about the server.
+    let name = args.name.clone().unwrap_or_else(|| readable(words.first().map_or("", String::as_str)));
+    let server = server(&args, loaded.config.servers.get(&name), (&words, &folder, &env))?;
+    only(&mut loaded.config, &name, server);
+    let watched = serve::shadow(serve::ShadowOptions { loaded, report: args.shadow_report }).await?;
+    eprint!("{}", watched.report.text());
+    match watched.exit {
+        0 => Ok(Exit::Ok),
+        // Its own words are on stderr already.
+        exit => Err(Failure { exit, error: String::new(), next: None }),
+    }
+}
+
+fn here() -> Result<std::path::PathBuf, Failure> {
+    std::env::current_dir()
+        .map_err(|error| Failure::new(Exit::Failure, format!("the working directory is not there: {error}")))
+}
+
+/// What the client meant for the server.
+fn own_environment() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| !name.starts_with("DURABLE_MCP_"))
+        .collect()
 }
 
 /// The address and headers that stand in variables, in their places. Errors: a variable is not set.

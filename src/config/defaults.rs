@@ -115,7 +115,7 @@ impl Default for Retention {
 
 impl Default for Wrap {
     fn default() -> Self {
-        Self { linger: Millis(600_000) }
+        Self { linger: Millis(600_000), shadow_calls: 10_000 }
     }
 }
 

@@ -281,6 +281,9 @@ pub struct Wrap {
     /// How long running calls get after the client closed stdin.
     #[schemars(extend("x-max-ms" = 86_400_000))]
     pub linger: Millis,
+    /// Calls that `wrap --shadow` remembers to recognise repeats; beyond it the oldest are forgotten.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub shadow_calls: u32,
 }
 
 /// What holds for every tool that is an HTTP request.

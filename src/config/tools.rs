@@ -258,7 +258,8 @@ pub struct Server {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Restart {
-    /// Pause before the first new start.
+    /// Pause before a new start; a server that has answered a call is started again at once, and one that a call waits for
+    /// after 250 ms at most.
     #[schemars(extend("x-min-ms" = 1))]
     pub initial_interval: Millis,
     /// The longest pause; each one is twice the last.

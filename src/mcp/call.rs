@@ -378,6 +378,8 @@ impl Conversation {
             self.left(ticket, "the client gave up waiting");
         } else {
             self.cancel(ticket.id(), self.order.clone());
+            // Who cancels knows how it ended: the same call later is a new wish, and not one for the old answer.
+            ticket.answered();
         }
     }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::admit::{self, Admitted, Body, Entered};
@@ -37,6 +39,24 @@ pub struct Connection {
     in_flight: InFlight,
     outbox: mpsc::Sender<Outgoing>,
     requests: TaskTracker,
+    /// The client is gone: nobody waits for the answers to its requests.
+    left: CancellationToken,
+}
+
+/// What ends the waiting for answers once stdin has ended.
+pub struct Leaving<G> {
+    /// Running calls get so long.
+    pub linger: Duration,
+    /// Ends when the client is seen to be gone. The end of stdin alone says only that it has nothing more to ask.
+    pub gone: G,
+}
+
+/// How a conversation ended.
+pub struct Ended {
+    /// Whether stdin ended in order.
+    pub read: std::io::Result<()>,
+    /// When the time to linger is over.
+    pub linger_until: Instant,
 }
 
 /// What `initialize` settled.
@@ -54,11 +74,12 @@ struct Outgoing {
     hold: Option<Hold>,
 }
 
-/// Serves one client until its stdin ends, then until its running calls are answered or `linger` has passed.
-pub async fn serve<R, W>(face: Arc<Face>, input: R, output: W, linger: Duration) -> std::io::Result<()>
+/// Serves one client until its stdin ends, then until its running calls are answered, it is gone, or its time has passed.
+pub async fn serve<R, W, G>(face: Arc<Face>, input: R, output: W, leaving: Leaving<G>) -> Ended
 where
     R: AsyncBufRead + Unpin + Send,
     W: AsyncWrite + Unpin + Send + 'static,
+    G: Future<Output = ()>,
 {
     let (outbox, inbox) = mpsc::channel(OUTBOX_MAX);
     let writer = tokio::spawn(write(output, inbox));
@@ -69,19 +90,26 @@ where
         in_flight: InFlight::default(),
         outbox,
         requests: TaskTracker::new(),
+        left: CancellationToken::new(),
     });
     let changes = tokio::spawn(announce_changes(connection.clone()));
     let read = connection.read(input).await;
+    let linger_until = Instant::now() + leaving.linger;
     changes.abort();
     connection.requests.close();
-    let lingering = async {
-        tokio::select! {
-            () = connection.requests.wait() => {}
-            () = face.draining.cancelled() => {}
+    let answered = tokio::select! {
+        biased;
+        () = connection.requests.wait() => true,
+        () = face.draining.cancelled() => false,
+        () = leaving.gone => {
+            // As with a connection that is cut: the callers leave, and each tool's policy says what that means.
+            connection.left.cancel();
+            connection.requests.wait().await;
+            false
         }
+        // The callers are gone too; their executions go on or are settled by the process's end.
+        () = tokio::time::sleep_until(linger_until) => false,
     };
-    // After the linger time the callers are gone; their executions go on or are settled by the process's end.
-    let answered = tokio::time::timeout(linger, lingering).await.is_ok() && !face.draining.is_cancelled();
     drop(connection);
     if !answered {
         // Requests that still run hold their end of the channel, so that the writer would wait for them.
@@ -89,7 +117,7 @@ where
     }
     // A writer that was ended with its client has nothing to report.
     let _ = writer.await;
-    read
+    Ended { read, linger_until }
 }
 
 async fn write<W: AsyncWrite + Unpin>(mut output: W, mut inbox: mpsc::Receiver<Outgoing>) {
@@ -169,7 +197,7 @@ impl Connection {
                     let line = line.to_vec();
                     self.requests.spawn(async move {
                         let flight = place.flight.clone();
-                        connection.request(&line, flight).await;
+                        connection.while_there(connection.request(&line, flight)).await;
                         connection.in_flight.leave(&place);
                     });
                 }
@@ -179,8 +207,16 @@ impl Connection {
                 let revision = opened.revision.unwrap_or(Revision::ASSUMED);
                 let items: Vec<String> = items.iter().map(|item| item.get().to_owned()).collect();
                 let connection = self.clone();
-                self.requests.spawn(async move { connection.batch(items, revision).await });
+                self.requests.spawn(async move { connection.while_there(connection.batch(items, revision)).await });
             }
+        }
+    }
+
+    /// Answers as long as there is somebody to answer.
+    async fn while_there(&self, answering: impl Future<Output = ()>) {
+        tokio::select! {
+            () = answering => {}
+            () = self.left.cancelled() => {}
         }
     }
 

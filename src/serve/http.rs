@@ -139,15 +139,15 @@ fn authentication(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Asse
 async fn announce(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Assembly, demo: bool) {
     let listing = assembly.engine.catalog().listing();
     let url = format!("http://{listen}{}", &*loaded.config.server.path);
-    eprintln!("durable-mcp {} listens on {url}", env!("CARGO_PKG_VERSION"));
+    let mut said = vec![format!("durable-mcp {} listens on {url}", env!("CARGO_PKG_VERSION"))];
     for tool in &listing.tools {
         let policy = &tool.policy;
         let (delivery, source) = (policy.delivery.as_str(), policy.delivery_source.as_str());
-        eprintln!("  tool {}  {delivery} ({source})", tool.exposed);
+        said.push(format!("  tool {}  {delivery} ({source})", tool.exposed));
     }
     for (name, _) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
         if !listing.tools.iter().any(|tool| tool.upstream == *name) {
-            eprintln!("  server {name}  starting");
+            said.push(format!("  server {name}  starting"));
         }
     }
     let example = match (demo, listing.tools.first()) {
@@ -160,6 +160,9 @@ async fn announce(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Asse
     };
     if let Some((tool, arguments)) = example {
         let program = std::env::args().next().unwrap_or_else(|| "durable-mcp".into());
-        eprintln!("Call one:\n  {program} call {tool} --args '{arguments}' --url {url}");
+        said.push(format!("Call one:\n  {program} call {tool} --args '{arguments}' --url {url}"));
     }
+    // Written at once: whoever reads along finds no half of a line.
+    let said = said.join("\n") + "\n";
+    eprint!("{said}");
 }

@@ -226,6 +226,15 @@ pub fn program(base_dir: &Path, name: &str) -> OsString {
     }
 }
 
+/// The one server of a `wrap` and how it is run, when it is a command.
+pub fn wrapped_command(loaded: &Loaded) -> Option<(String, StdioSettings)> {
+    let (name, server) = loaded.config.servers.iter().find(|(_, server)| server.enabled)?;
+    match server_settings(loaded, name, server, None).transport {
+        Transport::Stdio(settings) => Some((name.clone(), settings)),
+        Transport::Http(_) => None,
+    }
+}
+
 /// How to reach and run one configured server.
 pub fn server_settings(loaded: &Loaded, name: &str, server: &Server, last_known: Option<Snapshot>) -> UpstreamSettings {
     let config = &loaded.config;

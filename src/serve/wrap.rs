@@ -1,7 +1,13 @@
 //! `wrap`: a durable stdio server in front of one server, for one client.
 
+#[cfg(test)]
+mod tests;
+
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::assembly::{Assembly, Shape};
 use super::failure::Failure;
@@ -33,16 +39,18 @@ pub async fn wrap(options: WrapOptions) -> Result<(), Failure> {
         (tokio::io::BufReader::with_capacity(STDIN_BUFFER_BYTES, tokio::io::stdin()), tokio::io::stdout());
     let face = assembly.face.clone();
     let served = async {
-        if let Err(error) = mcp::stdio::serve(face, input, output, linger).await {
+        let leaving = mcp::stdio::Leaving { linger, gone: reader_gone() };
+        let ended = mcp::stdio::serve(face, input, output, leaving).await;
+        if let Err(error) = ended.read {
             tracing::warn!("the client's pipe broke: {error}");
         }
-        // Work whose caller left early goes on as long.
+        // Work whose caller left early gets what is left of the same time.
         let idle = async {
             while assembly.engine.running_count() > 0 {
                 tokio::time::sleep(LINGER_LOOK).await;
             }
         };
-        let _ = tokio::time::timeout(linger, idle).await;
+        let _ = tokio::time::timeout_at(ended.linger_until, idle).await;
     };
     tokio::select! {
         () = served => {}
@@ -54,4 +62,19 @@ pub async fn wrap(options: WrapOptions) -> Result<(), Failure> {
         () = stop.now.cancelled() => {}
     }
     Ok(())
+}
+
+/// Ends once nobody reads our stdout any more: its reader has closed it, or is dead.
+async fn reader_gone() {
+    while !is_broken(rustix::stdio::stdout()) {
+        tokio::time::sleep(LINGER_LOOK).await;
+    }
+}
+
+/// Whether the other end of a pipe or socket is closed. Of a file or a terminal it never is.
+fn is_broken(stream: BorrowedFd<'_>) -> bool {
+    let mut looked_at = [PollFd::new(&stream, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let seen = rustix::event::poll(&mut looked_at, Some(&now)).unwrap_or(0);
+    seen > 0 && looked_at[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }

@@ -116,6 +116,24 @@ async fn a_legacy_client_that_takes_a_request_back_cancels_the_work_unless_its_t
     scene.program.check_store().await;
 }
 
+// The user stops a call and asks for the same a moment later: that is a new wish, and not answered with "cancelled".
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_the_user_cancelled_runs_when_it_is_asked_for_again() {
+    let scene = Scene::start(SOON, POLICIES).await;
+    let caller = scene.legacy().await;
+    let call = json!({"name": "slow", "arguments": {"seconds": 1.5, "text": "second thoughts"}});
+    let mut first = caller.send_as(json!("first"), call.clone()).await;
+    scene.ledger.wait_for_start("second thoughts", DEADLINE).await;
+    let params = json!({"requestId": "first", "reason": "AbortError: the user cancelled"});
+    caller.notify("notifications/cancelled", params).await;
+    first.rest().await;
+    ends_cancelled(&scene, "second thoughts", "cancelled by the client").await;
+    let again = caller.ask(call).await;
+    assert_eq!(text(&again), "slept second thoughts");
+    assert_eq!(scene.ledger.starts("second thoughts").len(), 2);
+    scene.program.check_store().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_about_a_call_that_is_taken_back_stops_no_work() {
     let scene = Scene::start(SOON, POLICIES).await;

@@ -115,17 +115,17 @@ async fn a_store_in_use_is_not_restored_and_a_full_one_is_put_aside() {
     let backup = backup.to_str().unwrap();
     assert_exit(&setup.cli(&["db", "backup", backup]).await, 0);
     let again = setup.cli(&["db", "backup", backup]).await;
-    assert_exit(&again, 1);
+    assert_exit(&again, 6);
     assert!(again.stderr.contains("--force"), "{}", again.stderr);
     assert_exit(&setup.cli(&["db", "backup", backup, "--force"]).await, 0);
     call(&program, "demo_echo", json!({"message": "two"})).await;
 
     let used = setup.cli(&["db", "restore", backup, "--force"]).await;
-    assert_exit(&used, 1);
+    assert_exit(&used, 6);
     assert!(used.stderr.contains("in use"), "{}", used.stderr);
     assert!(program.sigterm().await.success());
     let full = setup.cli(&["db", "restore", backup]).await;
-    assert_exit(&full, 1);
+    assert_exit(&full, 6);
     assert!(full.stderr.contains("holds executions") && full.stderr.contains("--force"), "{}", full.stderr);
     assert_eq!(setup.executions().await.len(), 2);
 

@@ -51,10 +51,10 @@ impl News {
         self.progress.is_none() && self.checkpoint.is_none()
     }
 
-    /// What could not be sent waits again, unless there is something newer.
-    pub fn put_back(&mut self, older: News) {
-        self.progress = self.progress.take().or(older.progress);
-        self.checkpoint = self.checkpoint.take().or(older.checkpoint);
+    /// What has arrived need not be sent again; what came meanwhile must.
+    pub fn forget(&mut self, arrived: &News) {
+        self.progress.take_if(|text| arrived.progress.as_ref() == Some(text));
+        self.checkpoint.take_if(|text| arrived.checkpoint.as_ref() == Some(text));
     }
 }
 

@@ -430,9 +430,9 @@ export class Conversation {
   async #drain(claims: Promise<void>): Promise<void> {
     this.#isDraining = true;
     const deadline = performance.now() + this.#settings.graceMs;
-    this.#log("info", `draining: ${this.#held.size} calls are held`);
     this.#room.ring();
     await this.#endClaims(claims);
+    this.#log("info", `draining: nothing more is claimed, ${this.#held.size} calls are held`);
     for (const call of [...this.#held.values()]) {
       // A blocked thread has been given them and has not begun.
       if (call.outcome || Atomics.compareExchange(this.#table, call.place, GIVEN, TAKEN_BACK) !== GIVEN) continue;

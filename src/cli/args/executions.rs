@@ -54,7 +54,7 @@ pub enum ExecutionsCommand {
     Retry(RetryArgs),
     /// Say what became of unknown executions.
     #[command(after_help = "Example:\n  durable-mcp executions resolve --tool create_issue --completed --yes \
-                            --reason 'all are in the tracker'")]
+                            --reason 'I looked'")]
     Resolve(ResolveArgs),
     /// Write executions with their events and payloads as JSON Lines.
     #[command(after_help = "Example:\n  durable-mcp executions export --since 7d > executions.jsonl")]

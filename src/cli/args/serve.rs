@@ -1,6 +1,7 @@
 //! The flags of `serve` and `wrap`.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -61,6 +62,12 @@ pub struct WrapArgs {
     /// A header for that server, as 'Name: value'; repeatable.
     #[arg(long, value_name = "HEADER", conflicts_with = "command")]
     pub header: Vec<String>,
+    /// Change nothing: pass every byte through and report at the end what DurableMCP would have done.
+    #[arg(long, conflicts_with_all = ["url", "url_env"])]
+    pub shadow: bool,
+    /// Where that report also goes, as JSON.
+    #[arg(long, value_name = "FILE", requires = "shadow")]
+    pub shadow_report: Option<PathBuf>,
     /// The variable with the address of an MCP server over HTTP, for one with a secret in it.
     #[arg(long, value_name = "VARIABLE", conflicts_with_all = ["command", "url"])]
     pub url_env: Option<String>,

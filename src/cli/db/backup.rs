@@ -15,7 +15,7 @@ pub async fn run(args: BackupArgs) -> Result<Exit, Failure> {
     let store = place::one(&args.place, &loaded)?;
     if args.file.exists() && !args.force {
         let error = format!("{} exists already", args.file.display());
-        return Err(Failure::new(Exit::Failure, error).next("name another file, or add --force to replace it"));
+        return Err(Failure::new(Exit::Conflict, error).next("name another file, or add --force to replace it"));
     }
     let (from, to, replace, check) = (store.path.clone(), args.file.clone(), args.force, !args.no_check);
     let verified = blocking(move || {

@@ -64,12 +64,12 @@ fn url(text: &str) -> String {
 fn advise(failure: Failure) -> Failure {
     let next = match &failure.error {
         error if error.contains("is in use") => "stop the processes that use it first; --force does not help here",
-        error if error.contains("holds executions") || error.contains("is damaged") => {
+        error if error.contains("holds executions") || error.ends_with("is damaged") => {
             "add --force to put it aside, or name another store with --into"
         }
         _ => return failure,
     };
-    failure.next(next)
+    Failure { exit: Exit::Conflict as u8, ..failure }.next(next)
 }
 
 /// What the next start does with what had not ended.

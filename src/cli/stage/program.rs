@@ -11,6 +11,9 @@ use super::process::{Process, Program, own_program};
 use crate::store::{self, SqliteSettings, Store};
 use std::sync::Arc;
 
+#[cfg(test)]
+mod tests;
+
 /// How long a start may take.
 const START_DEADLINE: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
@@ -121,8 +124,8 @@ impl Site {
         let end = Instant::now() + START_DEADLINE;
         loop {
             let said = process.log();
-            if let Some(line) = said.lines().find(|line| line.contains(LISTENS)) {
-                let url = line.split(LISTENS).last().unwrap_or_default().trim().to_owned();
+            if let Some(url) = address_in(&said) {
+                let url = url.to_owned();
                 return Ok(Running { launch, process, url });
             }
             if !process.is_running() || Instant::now() >= end {
@@ -138,4 +141,10 @@ impl Site {
         let url = format!("sqlite:{}", self.data_dir().join("durable-mcp.db").display());
         Ok(store::open(&url, &SqliteSettings::default()).await?)
     }
+}
+
+/// The address in the log of a `serve`, once its line is whole.
+fn address_in(log: &str) -> Option<&str> {
+    let whole = &log[..=log.rfind('\n')?];
+    whole.lines().find_map(|line| Some(line.split_once(LISTENS)?.1.trim()))
 }

@@ -8,6 +8,7 @@ mod opening;
 mod parts;
 mod plans;
 mod sharing;
+mod turns;
 mod verifying;
 
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! The one thread that writes. Commands that have queued up share a transaction and are answered after its commit; a
 //! system without load waits for no company. One bad command fails alone. Knows no command from another.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,9 @@ use super::marks::{self, QueuedMark};
 use super::policies::{Policies, StoredPolicies};
 use super::queue::{Empty, Outlet};
 use super::settings::SqliteSettings;
+use super::turns::Turns;
 use super::tx::Tx;
+use super::unscheduled;
 use super::watch::Watch;
 use crate::store::{Error, Result, crash};
 
@@ -129,6 +132,7 @@ impl Writer {
     /// Works until the store is closed or dropped.
     pub(super) fn run(mut self, queue: &Outlet) {
         busy::set_limit(Duration::from_millis(self.shared.settings.busy_timeout_ms));
+        busy::take_turns(self.connection.path().and_then(|path| Turns::beside(Path::new(path))));
         loop {
             let gathered = self.gather(queue);
             let closing = matches!(gathered, Gathered::Closing(_));
@@ -203,17 +207,19 @@ impl Writer {
     /// Runs everything in one transaction; on an error nothing of it is stored.
     fn transaction(&mut self, items: &mut [Item], guard: Guard) -> Sql<Vec<Result<()>>> {
         let mut begun = None;
-        let done = self.begin().and_then(|at| {
-            begun = Some(at);
+        let logged = tracing::enabled!(tracing::Level::DEBUG);
+        let done = self.begin(logged).and_then(|at| {
+            begun = Some((at, unscheduled::measure(logged)));
             let fates = self.run_all(items, guard)?;
             crash::point("before_commit");
             self.connection.prepare_cached("COMMIT")?.execute([])?;
             crash::point("after_commit");
             Ok(fates)
         });
-        if let Some(held) = begun.map(|at: Instant| at.elapsed()) {
-            // With the waits of other processes this tells a slow disk from a writer that lets nobody in.
-            tracing::debug!(held_us = held.as_micros() as u64, "a transaction ended");
+        if let Some((at, unscheduled)) = begun.filter(|_| logged) {
+            // With the waits of other processes this tells a slow disk and a busy machine from a writer that lets nobody in.
+            let held_us = at.elapsed().as_micros() as u64;
+            tracing::debug!(held_us, unscheduled_us = unscheduled.micros(), "a transaction ended");
         }
         if done.is_err() {
             self.forget();
@@ -226,11 +232,17 @@ impl Writer {
     }
 
     /// Takes the database's lock; answers when.
-    fn begin(&mut self) -> Sql<Instant> {
-        let since = Instant::now();
-        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    fn begin(&mut self, logged: bool) -> Sql<Instant> {
+        let (since, unscheduled) = (Instant::now(), unscheduled::measure(logged));
+        busy::let_others_first();
+        let locked = self.connection.prepare_cached("BEGIN IMMEDIATE").and_then(|mut begin| begin.execute([]));
+        busy::had_turn();
+        locked?;
         let begun = Instant::now();
-        tracing::debug!(waited_us = (begun - since).as_micros() as u64, "a transaction began");
+        if logged {
+            let waited_us = (begun - since).as_micros() as u64;
+            tracing::debug!(waited_us, unscheduled_us = unscheduled.micros(), "a transaction began");
+        }
         self.notice_others()?;
         Ok(begun)
     }
@@ -304,9 +316,10 @@ impl Writer {
         }
     }
 
-    /// A writer that has always more to write would starve those who poll for the lock.
+    /// A writer that has always more to write would starve those who poll for the lock, where they cannot take turns.
     fn let_others_in(&self, queue: &Outlet, held: Duration) {
-        let others_write = self.others_seen.is_some_and(|seen| seen.elapsed() < OTHERS_REMEMBERED);
+        let others_write =
+            !busy::takes_turns() && self.others_seen.is_some_and(|seen| seen.elapsed() < OTHERS_REMEMBERED);
         if others_write && !queue.is_empty() {
             // A busy machine wakes them late: the longer a commit takes, the longer they need.
             std::thread::sleep((held / 2).clamp(PAUSE_FOR_OTHERS_MIN, PAUSE_FOR_OTHERS_MAX));

@@ -3,7 +3,7 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -69,7 +69,9 @@ impl Child {
         if let Some(cwd) = settings.cwd.as_ref().filter(|cwd| !cwd.is_dir()) {
             return Err(StartError::passing(format!("its working directory {} does not exist", cwd.display())));
         }
-        let (mut command, control) = command(settings).map_err(|error| failed(settings, &error))?;
+        let (command, control) = command(settings).map_err(|error| failed(settings, &error))?;
+        let mut command = Command::from(command);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(control.is_none());
         let mut child = command.spawn().map_err(|error| failed(settings, &error))?;
         // The read end is the guard's alone from here on.
         let control = control.map(|(reader, writer)| {
@@ -128,16 +130,20 @@ impl Drop for Child {
     }
 }
 
-type Control = (io::PipeReader, io::PipeWriter);
+/// The pipe that the guard watches. Its read end is to be dropped once the guard has it; the end of its write end ends
+/// the tree.
+pub type Control = (io::PipeReader, io::PipeWriter);
 
-fn command(settings: &StdioSettings) -> io::Result<(Command, Option<Control>)> {
+/// The command line of a server, under its guard where it has one, with its environment and folder and in a process
+/// group of its own; its streams are the caller's matter.
+pub fn command(settings: &StdioSettings) -> io::Result<(std::process::Command, Option<Control>)> {
     let (mut command, control) = match settings.guard.split_first() {
         Some((program, args)) => {
             let (reader, writer) = io::pipe()?;
             // The guard inherits the read end. Another process that is started at this very moment may inherit it too,
             // which is harmless: only the write end, which nobody inherits, keeps the pipe alive.
             fcntl_setfd(&reader, FdFlags::empty())?;
-            let mut command = Command::new(program);
+            let mut command = std::process::Command::new(program);
             command
                 .arg0("durable-mcp")
                 .args(args)
@@ -147,20 +153,13 @@ fn command(settings: &StdioSettings) -> io::Result<(Command, Option<Control>)> {
                 .arg(&settings.program);
             (command, Some((reader, writer)))
         }
-        None => {
-            let mut command = Command::new(&settings.program);
-            command.kill_on_drop(true);
-            (command, None)
-        }
+        None => (std::process::Command::new(&settings.program), None),
     };
     command
         .args(&settings.args)
         .env_clear()
         .envs(INHERITED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))))
         .envs(settings.env.iter().map(|(name, value)| (name, value.expose())))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
         .process_group(0);
     if let Some(cwd) = &settings.cwd {
         command.current_dir(cwd);

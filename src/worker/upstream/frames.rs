@@ -69,8 +69,8 @@ impl<R: AsyncRead + Unpin> Frames<R> {
 }
 
 /// Finds the `id` member of the outermost object of a text that is too long to keep.
-#[derive(Default)]
-pub(super) struct TopLevelId {
+#[derive(Debug, Default)]
+pub struct TopLevelId {
     depth: u32,
     in_string: bool,
     escaped: bool,
@@ -87,6 +87,7 @@ pub(super) struct TopLevelId {
 const MAX_TOKEN_BYTES: usize = 32;
 
 impl TopLevelId {
+    /// Takes the next piece of the text.
     pub fn feed(&mut self, text: &[u8]) {
         for byte in text {
             self.step(*byte);

@@ -37,31 +37,36 @@ pub(super) enum Incoming<'a> {
     },
 }
 
-#[derive(Deserialize)]
-struct Wire<'a> {
+/// A message as a server wrote it, read no further than its envelope.
+#[derive(Debug, Deserialize)]
+pub struct Wire<'a> {
     #[serde(borrow, default)]
-    id: Option<&'a RawValue>,
+    pub id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    method: Option<Cow<'a, str>>,
+    pub method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    params: Option<&'a RawValue>,
+    pub params: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    result: Option<&'a RawValue>,
+    pub result: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
+    pub error: Option<&'a RawValue>,
 }
 
 /// Reads one message, or a batch of them (revision 2025-03-26). `None`: not JSON-RPC.
-pub(super) fn parse(text: &[u8]) -> Option<Vec<Incoming<'_>>> {
+pub fn wires(text: &[u8]) -> Option<Vec<Wire<'_>>> {
     if text.trim_ascii_start().first() == Some(&b'[') {
         let batch: Vec<&RawValue> = serde_json::from_slice(text).ok()?;
-        return batch.into_iter().map(|item| parse_one(item.get().as_bytes())).collect();
+        return batch.into_iter().map(|item| serde_json::from_str(item.get()).ok()).collect();
     }
-    parse_one(text).map(|message| vec![message])
+    serde_json::from_slice(text).ok().map(|wire| vec![wire])
 }
 
-fn parse_one(text: &[u8]) -> Option<Incoming<'_>> {
-    let wire: Wire = serde_json::from_slice(text).ok()?;
+/// The same, as messages to us.
+pub(super) fn parse(text: &[u8]) -> Option<Vec<Incoming<'_>>> {
+    wires(text)?.into_iter().map(incoming).collect()
+}
+
+fn incoming(wire: Wire<'_>) -> Option<Incoming<'_>> {
     if let Some(method) = wire.method {
         return Some(match wire.id {
             Some(id) => Incoming::Request { id, method },

@@ -21,6 +21,9 @@ mod supervisor;
 mod tests;
 
 pub use self::call::{Answer, Call, CallError, Progress, TimeoutKind};
+pub use self::child::{Control, command};
+pub use self::frames::TopLevelId;
+pub use self::message::{Wire, wires};
 pub use self::overheard::Heard;
 pub use self::settings::{
     EraChoice, HttpSettings, INHERITED_VARIABLES, LegLimits, RestartSettings, Secret, StdioSettings, Transport,
@@ -29,6 +32,7 @@ pub use self::settings::{
 pub use self::snapshot::{ServerFacts, Snapshot, Status, Tool};
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
@@ -52,6 +56,7 @@ struct Inner {
     tools: watch::Receiver<Arc<Snapshot>>,
     leg: watch::Receiver<Option<Arc<Leg>>>,
     wanted: Arc<Notify>,
+    served: Arc<AtomicBool>,
     stop: CancellationToken,
     overheard: Arc<Overheard>,
     _stop_on_drop: DropGuard,
@@ -69,6 +74,7 @@ impl Upstream {
             tools: watch::Sender::new(last_known),
             leg: watch::Sender::new(None),
             wanted: Arc::default(),
+            served: Arc::default(),
             stop: stop.clone(),
             overheard: Arc::default(),
         };
@@ -78,6 +84,7 @@ impl Upstream {
             tools: supervisor.tools.subscribe(),
             leg: supervisor.leg.subscribe(),
             wanted: supervisor.wanted.clone(),
+            served: supervisor.served.clone(),
             stop: stop.clone(),
             overheard: supervisor.overheard.clone(),
             _stop_on_drop: stop.drop_guard(),
@@ -127,7 +134,9 @@ impl Upstream {
     ) -> Result<Answer, CallError> {
         let deadline = call.attempt_timeout.map(|limit| Instant::now() + limit);
         let leg = self.ready_leg(&cancel, deadline).await?;
-        leg.call(&call, Bounds { cancel, deadline, idle_timeout: call.idle_timeout }, on_progress).await
+        let answer = leg.call(&call, Bounds { cancel, deadline, idle_timeout: call.idle_timeout }, on_progress).await?;
+        self.inner.served.store(true, Ordering::Relaxed);
+        Ok(answer)
     }
 
     async fn ready_leg(&self, cancel: &CancellationToken, deadline: Option<Instant>) -> Result<Arc<Leg>, CallError> {

@@ -130,11 +130,14 @@ pub enum Transport {
 /// How fast a server that went down is started again.
 #[derive(Clone, Copy, Debug)]
 pub struct RestartSettings {
+    /// The first pause; a server that has answered a call is started again at once.
     pub initial_delay: Duration,
     pub max_delay: Duration,
     /// The longest pause while a call waits for the server.
     pub max_delay_wanted: Duration,
-    /// A leg that lived this long counts as healthy: the next loss starts again at `initial_delay`.
+    /// The same for a server that did not come as far as its tools.
+    pub max_delay_wanted_failing: Duration,
+    /// A leg that lived this long without a call counts as healthy: its loss starts again at `initial_delay`.
     pub healthy_after: Duration,
 }
 
@@ -143,7 +146,8 @@ impl Default for RestartSettings {
         Self {
             initial_delay: Duration::from_millis(100),
             max_delay: Duration::from_secs(30),
-            max_delay_wanted: Duration::from_secs(1),
+            max_delay_wanted: Duration::from_millis(250),
+            max_delay_wanted_failing: Duration::from_secs(1),
             healthy_after: Duration::from_secs(60),
         }
     }

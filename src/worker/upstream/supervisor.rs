@@ -2,6 +2,7 @@
 //! back-off when it is lost. Runs no call; it only says which leg to use.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
@@ -24,6 +25,8 @@ pub(super) struct Supervisor {
     pub leg: watch::Sender<Option<Arc<Leg>>>,
     /// A call waits for the server.
     pub wanted: Arc<Notify>,
+    /// The leg has answered a call.
+    pub served: Arc<AtomicBool>,
     pub stop: CancellationToken,
     pub overheard: Arc<Overheard>,
 }
@@ -42,13 +45,16 @@ impl Supervisor {
         let mut delay = restart.initial_delay;
         let stop = self.stop.clone();
         loop {
+            self.served.store(false, Ordering::Relaxed);
             let (notices, mut noticed) = mpsc::channel(1);
             let opened = tokio::select! {
                 () = stop.cancelled() => break,
                 opened = self.open(notices) => opened,
             };
+            let mut max_delay_wanted = restart.max_delay_wanted_failing;
             let reason = match opened {
                 Ok(leg) => {
+                    max_delay_wanted = restart.max_delay_wanted;
                     info!(upstream = name, revision = leg.facts().revision.name(), "the server is up");
                     let since = Instant::now();
                     let end = self.stay(&leg, &mut noticed).await;
@@ -59,7 +65,10 @@ impl Supervisor {
                             break;
                         }
                         End::Lost(reason) => {
-                            if since.elapsed() >= restart.healthy_after {
+                            // A server that has shown that it works is not what back-off is for.
+                            if self.served.load(Ordering::Relaxed) {
+                                delay = Duration::ZERO;
+                            } else if since.elapsed() >= restart.healthy_after {
                                 delay = restart.initial_delay;
                             }
                             reason
@@ -79,14 +88,14 @@ impl Supervisor {
             let wanted = async {
                 let since = Instant::now();
                 self.wanted.notified().await;
-                until(Some(since + restart.max_delay_wanted)).await;
+                until(Some(since + max_delay_wanted)).await;
             };
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = sleep(delay) => {}
                 () = wanted => {}
             }
-            delay = (delay * 2).min(restart.max_delay);
+            delay = (delay * 2).clamp(restart.initial_delay.min(restart.max_delay), restart.max_delay);
         }
         self.status.send_replace(Status::Stopped);
     }

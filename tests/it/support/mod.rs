@@ -6,6 +6,7 @@
 #![allow(dead_code)]
 
 pub mod answers;
+pub mod bytes;
 pub mod client;
 pub mod cut_proxy;
 mod driver;

@@ -443,9 +443,9 @@ class Wire:
     async def _drain(self, claims: asyncio.Task[None]) -> None:
         self._is_draining = True
         deadline = time.monotonic() + self._grace_s
-        log.info("draining: %d calls run", self._running)
         self._room.set()
         await self._end_claims(claims)
+        log.info("draining: nothing more is claimed, %d calls run", self._running)
         for call in list(self._held.values()):
             if call.outcome is None and call.begin():
                 call.outcome = ("release", "")

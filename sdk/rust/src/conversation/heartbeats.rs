@@ -71,16 +71,14 @@ impl Conversation {
 
     async fn beat(&self, calls: &[Arc<Held>], limit: Duration, with_news: bool) -> Result<(), LinkError> {
         let generation = self.generation.get();
-        let take = |call: &Arc<Held>| if with_news { std::mem::take(&mut *lock(&call.news)) } else { News::default() };
-        let sent: Vec<News> = calls.iter().map(take).collect();
+        // They stay until they have arrived: a failure that is reported meanwhile waits for its checkpoint.
+        let news = |call: &Arc<Held>| if with_news { lock(&call.news).clone() } else { News::default() };
+        let sent: Vec<News> = calls.iter().map(news).collect();
         let leases: Vec<String> = calls.iter().zip(&sent).map(|(call, news)| lease_of(call, news)).collect();
         let body = format!("{{{},\"leases\":[{}]}}", self.who(), leases.join(","));
         let beaten: Beaten = match self.link.post("heartbeat", body, limit).await {
             Ok(beaten) => beaten,
             Err(error) => {
-                for (call, news) in calls.iter().zip(sent) {
-                    lock(&call.news).put_back(news);
-                }
                 match &error {
                     LinkError::Refused { code, .. } if code == "worker_unknown" => {
                         let _ = self.register(generation, false).await;
@@ -93,6 +91,9 @@ impl Conversation {
             }
         };
         self.is_here();
+        for (call, news) in calls.iter().zip(&sent) {
+            lock(&call.news).forget(news);
+        }
         for lease in beaten.leases.iter().filter(|lease| lease.status != "ok") {
             self.lose(&lease.lease_token, &lease.status);
         }

@@ -281,9 +281,9 @@ impl Conversation {
 
     async fn say_goodbye(&self, claims: tokio::task::JoinHandle<()>) {
         let deadline = Instant::now() + self.terms.grace;
-        tracing::info!("draining: {} calls are held", self.held.borrow().len());
         self.room.notify_one();
         self.end_claims(claims).await;
+        tracing::info!("draining: nothing more is claimed, {} calls are held", self.held.borrow().len());
         let unbegun: Vec<_> = self.held.borrow().values().filter(|call| call.begin()).cloned().collect();
         for call in unbegun {
             *lock(&call.report) = Some(Report::Release);

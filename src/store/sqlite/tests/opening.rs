@@ -44,7 +44,8 @@ async fn files_are_private() {
         seen.push(name);
     }
     seen.sort();
-    let expected = ["store.db", "store.db-shm", "store.db-wal", "store.db.lock", "store.db.processes"];
+    let expected =
+        ["store.db", "store.db-shm", "store.db-wal", "store.db.lock", "store.db.processes", "store.db.turns"];
     assert_eq!(seen, expected);
     let liveness = file.path().with_extension("db.processes").join(scene.process.to_string());
     assert_eq!(fs::metadata(liveness).unwrap().permissions().mode() & 0o777, 0o600);

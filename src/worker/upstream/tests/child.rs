@@ -183,6 +183,27 @@ async fn a_server_that_keeps_failing_is_started_at_growing_intervals() {
 }
 
 #[tokio::test]
+async fn a_server_that_has_answered_a_call_is_started_again_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings(script(SERVER, &dir.path().join("ledger")));
+    // Any pause would be longer than the test.
+    settings.restart.initial_delay = Duration::from_secs(3_600);
+    settings.restart.max_delay = Duration::from_secs(3_600);
+    settings.restart.max_delay_wanted = Duration::from_secs(3_600);
+    let upstream = Upstream::start(settings);
+    for _ in 0..3 {
+        result(run(&upstream, call("echo", "{}")).await);
+        lost(run(&upstream, call("die", "{}")).await);
+    }
+    // One that only dies waits.
+    ready(&upstream).await;
+    lost(run(&upstream, call("die", "{}")).await);
+    let waits = |status: &Status| matches!(status, Status::Down { retry_in, .. } if retry_in.as_secs() == 3_600);
+    status(&upstream, waits).await;
+    soon(upstream.shutdown()).await;
+}
+
+#[tokio::test]
 async fn a_waiting_call_cuts_the_back_off_short() {
     let dir = tempfile::tempdir().unwrap();
     let text = format!("if [ ! -e \"$LEDGER\" ]; then echo x >\"$LEDGER\"; exit 1; fi\n{SERVER}");
@@ -190,6 +211,7 @@ async fn a_waiting_call_cuts_the_back_off_short() {
     settings.restart.initial_delay = Duration::from_secs(3_600);
     settings.restart.max_delay = Duration::from_secs(3_600);
     settings.restart.max_delay_wanted = Duration::from_millis(1);
+    settings.restart.max_delay_wanted_failing = Duration::from_millis(1);
     let upstream = Upstream::start(settings);
     down(&upstream).await;
     result(run(&upstream, call("echo", "{}")).await);
