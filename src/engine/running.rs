@@ -192,11 +192,12 @@ impl Engine {
                 (arguments.ok_or_else(missing)?, self.store.payload(id, PayloadKind::Meta).await?)
             }
         };
+        // Whoever comes now waits for nobody: this one is on its way, to this holder or to a faster one.
+        self.slots.dequeue(&candidate.ident.upstream, id);
         crash::point("before_claim");
         let write = self.write(id, Command::Lease(self.lease_request(&holder)));
         crash::point("before_claim");
         let applied = self.apply(Write { seen: Some(candidate), ..write }).await?;
-        self.slots.dequeue(&candidate.ident.upstream, id);
         let Some(Applied { head, answer: Answer::Leased { .. } }) = applied else { return Ok(false) };
         crash::point("leased");
         self.start(Arc::new(head), (arguments, meta), holder);

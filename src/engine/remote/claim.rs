@@ -104,14 +104,14 @@ impl Engine {
                 break;
             }
             let told = parked.told();
+            parked.set_admits(true);
+            self.slots.claims_wait(&stay.lanes);
             let (engine, lanes, claim) = (self.clone(), stay.lanes.clone(), parked.clone());
             // What was leased is given, or given back, also when the worker leaves in the middle.
             Finishing::new(async move { engine.pull(&lanes, &claim).await }, &self.tasks).await?;
             if parked.was_given() {
                 break;
             }
-            parked.set_admits(true);
-            self.slots.claims_wait(&stay.lanes);
             tokio::select! {
                 () = told => {}
                 () = changed => {}
@@ -120,7 +120,6 @@ impl Engine {
                 () = tokio::time::sleep(sign_of_life) => self.saw_worker(worker.row.id),
                 () = self.draining.cancelled() => break,
             }
-            parked.set_admits(false);
             if parked.was_given() {
                 break;
             }
@@ -166,13 +165,14 @@ impl Engine {
                     return Err(error.into());
                 }
             };
-            let full = candidates.len() >= limit;
-            let claims = candidates.iter().filter_map(|candidate| {
-                let place = parked.reserve()?;
-                Some(self.claim(candidate, Holder::Claim(place)))
-            });
+            let claims: Vec<_> = candidates
+                .iter()
+                .map_while(|candidate| Some(self.claim(candidate, Holder::Claim(parked.reserve()?))))
+                .collect();
+            // There may be more than were asked for, or than calls that came meanwhile left room for.
+            let more = candidates.len() >= limit || claims.len() < candidates.len();
             let claimed = join_all(claims).await;
-            if full {
+            if more {
                 upstreams.iter().for_each(|lane| self.slots.want(lane));
             }
             let mut any = false;
