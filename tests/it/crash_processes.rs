@@ -206,7 +206,7 @@ async fn no_writer_waits_long_for_another() {
         let others: Vec<&Stretch> = holds.iter().filter(|hold| hold.process != wait.process).collect();
         let unscheduled_us: i64 = others.iter().map(|hold| hold.unscheduled_us.min(hold.overlap_us(wait))).sum();
         // What is left when nobody is to blame for a machine that runs too few of those who are ready.
-        let for_others_ms = wait.length_ms() - (wait.unscheduled_us + unscheduled_us) as f64 / 1_000.0;
+        let for_others_ms = (wait.length_ms() - (wait.unscheduled_us + unscheduled_us) as f64 / 1_000.0).max(0.0);
         longest_ms = longest_ms.max(for_others_ms);
         let turns = |process| {
             let own = others.iter().filter(|hold| hold.process == process);
