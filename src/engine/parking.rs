@@ -84,9 +84,10 @@ impl Parked {
         Some(Place { parked: self.clone(), is_open: true })
     }
 
-    /// Calls it still has room for.
+    /// Calls it still has room for; none once whoever claimed is gone.
     pub(super) fn room(&self) -> usize {
-        self.state().room
+        let state = self.state();
+        if state.gone { 0 } else { state.room }
     }
 
     /// True when it may look for work.

@@ -100,13 +100,24 @@ struct Lane {
     limits: UpstreamLimits,
     takers: Takers,
     /// Calls that arrived in this process and wait, with what runs them once they are stored.
-    waiting: HashMap<ExecutionId, Option<Call>>,
+    waiting: HashMap<ExecutionId, Waiting>,
+    /// Those of them that no claim has set out to take.
+    unsought: usize,
     /// Work of any origin was announced, and no free slot has looked for it since.
     wanted: bool,
     /// When a claim left with calls.
     served_at: Option<Instant>,
     /// Told when a claim begins to take calls.
     claimed: Arc<Notify>,
+}
+
+/// A call that waits.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// What runs it, once it is stored.
+    call: Option<Call>,
+    /// A claim has set out to take it: it stands in nobody's way.
+    sought: bool,
 }
 
 /// A claim that left with calls so lately is followed by the next one.
@@ -116,7 +127,13 @@ impl Lane {
     fn new(limits: UpstreamLimits, takers: Takers) -> Lane {
         let wanted = matches!(takers, Takers::Claims(_));
         // What an earlier life of this process left in the queue of remote workers was announced to nobody.
-        Lane { limits, takers, waiting: HashMap::new(), wanted, served_at: None, claimed: Arc::default() }
+        Lane { limits, takers, waiting: HashMap::new(), unsought: 0, wanted, served_at: None, claimed: Arc::default() }
+    }
+
+    fn remove(&mut self, id: ExecutionId) {
+        if self.waiting.remove(&id).is_some_and(|waiting| !waiting.sought) {
+            self.unsought -= 1;
+        }
     }
 
     fn is_served(&self) -> bool {
@@ -195,17 +212,23 @@ impl Slots {
         }
     }
 
-    /// Which of these lanes may have work in the store. Whoever asks looks for it.
-    pub(super) fn wanted(&self, upstreams: &[String]) -> Vec<String> {
+    /// Which of these lanes may have work in the store, and how many calls of this process, at most `room`, are known to
+    /// wait there. Whoever asks takes them.
+    pub(super) fn wanted(&self, upstreams: &[String], room: usize) -> (Vec<String>, usize) {
         let mut lanes = self.0.lanes();
-        let mut wanted = Vec::new();
+        let (mut wanted, mut sought) = (Vec::new(), 0);
         for upstream in upstreams {
-            if let Some(lane) = lanes.get_mut(upstream).filter(|lane| lane.wanted || !lane.waiting.is_empty()) {
-                lane.wanted = false;
-                wanted.push(upstream.clone());
+            let Some(lane) = lanes.get_mut(upstream).filter(|lane| lane.wanted || lane.unsought > 0) else { continue };
+            lane.wanted = false;
+            wanted.push(upstream.clone());
+            let unsought = lane.waiting.values_mut().filter(|waiting| !waiting.sought);
+            for waiting in unsought.take(room - sought) {
+                waiting.sought = true;
+                lane.unsought -= 1;
+                sought += 1;
             }
         }
-        wanted
+        (wanted, sought)
     }
 
     /// There may be work of this lane in the store; nobody is woken.
@@ -217,7 +240,7 @@ impl Slots {
 
     /// True when nothing is known to wait in this lane.
     pub(super) fn is_quiet(&self, upstream: &str) -> bool {
-        self.0.lanes().get(upstream).is_none_or(|lane| !lane.wanted && lane.waiting.is_empty())
+        self.0.lanes().get(upstream).is_none_or(|lane| !lane.wanted && lane.unsought == 0)
     }
 
     /// Claims that take a call as it arrives.
@@ -249,17 +272,18 @@ impl Slots {
     pub fn admit(&self, upstream: &str, id: ExecutionId, time: bool) -> Admission {
         let mut lanes = self.0.lanes();
         let Some(lane) = lanes.get_mut(upstream) else { return Admission::Queue { queue_timeout_ms: None } };
-        let holder = if lane.waiting.is_empty() { self.take(lane) } else { None };
+        let holder = if lane.unsought == 0 { self.take(lane) } else { None };
         if let Some(holder) = holder {
             return Admission::Now(holder);
         }
-        if time && lane.waiting.is_empty() && lane.is_served() {
+        if time && lane.unsought == 0 && lane.is_served() {
             return Admission::Soon(lane.claimed.clone().notified_owned());
         }
         if lane.waiting.len() >= lane.limits.queue {
             return Admission::Full { waiting: lane.waiting.len() };
         }
-        lane.waiting.insert(id, None);
+        lane.waiting.insert(id, Waiting::default());
+        lane.unsought += 1;
         Admission::Queue { queue_timeout_ms: Some(lane.limits.queue_timeout_ms) }
     }
 
@@ -290,7 +314,7 @@ impl Slots {
     /// The call does not wait any more: it runs, ended, somebody else took it, or it was not stored.
     pub fn dequeue(&self, upstream: &str, id: ExecutionId) {
         if let Some(lane) = self.0.lanes().get_mut(upstream) {
-            lane.waiting.remove(&id);
+            lane.remove(id);
         }
     }
 
@@ -301,13 +325,13 @@ impl Slots {
             return;
         }
         if let Some(place) = self.0.lanes().get_mut(upstream).and_then(|lane| lane.waiting.get_mut(&id)) {
-            *place = Some(call);
+            place.call = Some(call);
         }
     }
 
     /// What was kept of a call that waits.
     pub(super) fn kept(&self, upstream: &str, id: ExecutionId) -> Option<Call> {
-        self.0.lanes().get(upstream)?.waiting.get(&id)?.clone()
+        self.0.lanes().get(upstream)?.waiting.get(&id)?.call.clone()
     }
 
     /// Calls of this process that wait, over all upstreams.

@@ -108,10 +108,11 @@ impl Engine {
             self.slots.claims_wait(&stay.lanes);
             let (engine, lanes, claim) = (self.clone(), stay.lanes.clone(), parked.clone());
             // What was leased is given, or given back, also when the worker leaves in the middle.
-            Finishing::new(async move { engine.pull(&lanes, &claim).await }, &self.tasks).await?;
+            let pulled = Finishing::new(async move { engine.pull(&lanes, &claim).await }, &self.tasks).await;
             if parked.was_given() {
                 break;
             }
+            pulled?;
             tokio::select! {
                 () = told => {}
                 () = changed => {}
@@ -146,15 +147,27 @@ impl Engine {
     }
 
     /// Leases what waits in the store, as far as there is room.
-    async fn pull(self: &Arc<Self>, lanes: &[String], parked: &Arc<Parked>) -> Result<(), Refused> {
+    pub(in crate::engine) async fn pull(
+        self: &Arc<Self>,
+        lanes: &[String],
+        parked: &Arc<Parked>,
+    ) -> Result<(), Refused> {
         loop {
-            let upstreams = self.slots.wanted(lanes);
-            let limit = parked.room();
-            if upstreams.is_empty() || limit == 0 {
+            if lanes.iter().all(|lane| self.slots.is_quiet(lane)) {
                 return Ok(());
             }
             // One claim after the other: two that look at once see the same calls, and one of them looks in vain.
             let _one = self.pulling.lock().await;
+            let limit = parked.room();
+            if limit == 0 {
+                return Ok(());
+            }
+            let (upstreams, sought) = self.slots.wanted(lanes, limit);
+            if upstreams.is_empty() {
+                return Ok(());
+            }
+            // Calls that come while it looks get what room is left.
+            let mut places: Vec<_> = std::iter::from_fn(|| parked.reserve()).take(sought).collect();
             let process = parked.worker_id();
             let now_ms = self.now_ms();
             let query = CandidateQuery { upstreams: upstreams.clone(), process, dead: Vec::new(), now_ms, limit };
@@ -167,13 +180,17 @@ impl Engine {
             };
             let claims: Vec<_> = candidates
                 .iter()
-                .map_while(|candidate| Some(self.claim(candidate, Holder::Claim(parked.reserve()?))))
+                .map_while(|candidate| {
+                    let place = places.pop().or_else(|| parked.reserve())?;
+                    Some(self.claim(candidate, Holder::Claim(place)))
+                })
                 .collect();
+            drop(places);
             // There may be more than were asked for, or than calls that came meanwhile left room for.
             let more = candidates.len() >= limit || claims.len() < candidates.len();
             let claimed = join_all(claims).await;
-            if more {
-                upstreams.iter().for_each(|lane| self.slots.want(lane));
+            if more || claimed.iter().any(Result::is_err) {
+                upstreams.iter().for_each(|lane| self.slots.announce(lane));
             }
             let mut any = false;
             for claimed in claimed {

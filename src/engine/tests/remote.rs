@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::faulty::Faulty;
 use super::rig::{Rig, at_least_once, call, count, events, head, names, order, result, soon};
 use crate::engine::catalog::{Service, Tool};
+use crate::engine::parking::Parked;
 use crate::engine::remote::{
     Ask, Beat, Handed, LeaseStatus, Refused, Registered, Registration, RemoteTool, RemoteWorker, ToolOffers, lane,
     lease_token,
@@ -181,6 +182,34 @@ async fn a_claim_takes_what_waits_up_to_its_room_and_leaves_the_rest() {
     assert_eq!(&*first.jobs()[0].arguments, r#"{"text":"hello"}"#);
     first.sent();
     second.sent();
+}
+
+#[tokio::test]
+async fn a_claim_that_leaves_while_it_looks_takes_nothing_and_ends() {
+    let rig = Rig::new();
+    let engine = engine(&rig).await;
+    let worker = worker(&engine).await;
+    let ticket = submit(&engine, Policy::default()).await;
+    let gone = Parked::new((worker.row.name.clone(), worker.row.id), 8);
+    gone.leave();
+    soon(engine.pull(&worker.lanes(None), &gone)).await.unwrap();
+    assert_eq!(job(&engine, &worker).await.0, LeaseRef { id: ticket.id(), fencing_token: 1 });
+}
+
+#[tokio::test]
+async fn a_call_that_comes_while_a_claim_takes_what_waits_waits_for_nobody() {
+    let rig = Rig::new();
+    let engine = engine(&rig).await;
+    let worker = worker(&engine).await;
+    let lanes = worker.lanes(None);
+    submit(&engine, Policy::default()).await;
+    let claim = Parked::new((worker.row.name.clone(), worker.row.id), 2);
+    engine.slots().park(&lanes, &claim);
+    claim.set_admits(true);
+    // One waits, so the next one would too; a claim has set out to take the first, so it does not.
+    assert_eq!(engine.slots().wanted(&lanes, 1), (lanes.clone(), 1));
+    let ticket = submit(&engine, Policy::default()).await;
+    assert_eq!(ticket.head.state, State::Leased);
 }
 
 #[tokio::test]
