@@ -118,6 +118,12 @@ pub struct Listener {
     /// The most connections at once.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_connections: u32,
+    /// The most streams of `/api/v1/events` at once; beyond it the answer is 503.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_event_streams: u32,
+    /// A stream of `/api/v1/events` ends after so long; its client takes it up again where it was and proves anew who it is.
+    #[schemars(extend("x-min-ms" = 1000, "x-max-ms" = 86_400_000))]
+    pub event_stream_life: Millis,
     /// How often `initialize` is answered, a second; beyond it the answer is 429.
     #[schemars(range(min = 1, max = 100_000))]
     pub max_initialize_rate: u32,
@@ -169,9 +175,12 @@ pub struct Workers {
     /// The most calls that one claim is answered with.
     #[schemars(range(min = 1, max = 10_000))]
     pub claim_max: u32,
-    /// How long a claim waits for a call at most.
+    /// How long a claim waits for a call at most; never longer than two thirds of `lease.ttl`.
     #[schemars(extend("x-max-ms" = 3_600_000))]
     pub claim_wait_max: Millis,
+    /// How long a call waits for the next claim of a worker that is at work, so that one write stores and leases it.
+    #[schemars(extend("x-max-ms" = 1000))]
+    pub claim_moment: Millis,
     /// The most named steps of one execution.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_steps: u32,

@@ -104,6 +104,14 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// How long a claim of a remote worker waits at most, in milliseconds. A connection that is open does not prove that
+    /// its worker runs: it has to ask again in time, or counts as silent and is given no more calls.
+    pub fn claim_wait_max_ms(&self) -> i64 {
+        self.remote.claim_wait_max_ms.min(self.lease_ttl_ms * 2 / 3)
+    }
+}
+
 /// Executions that became `unknown` and are not yet looked at by a follower.
 const UNKNOWN_QUEUE: usize = 1_024;
 /// How long closing waits for what only has to write.

@@ -28,8 +28,6 @@ use crate::engine::view::ChangeView;
 use crate::model::principal::Scope;
 use crate::store::ListQuery;
 
-/// Streams at once in this process.
-const STREAMS_MAX: usize = 256;
 /// Events of a page at most; also what is held for one stream.
 const LIMIT_MAX: usize = 500;
 /// How often the store is looked at while somebody watches.
@@ -38,14 +36,21 @@ const POLL: Duration = Duration::from_millis(200);
 const PAUSE_FACTOR: u32 = 4;
 /// A silent stream says so often that it is alive, and where it stands.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// A stream ends after so long and is taken up again by its client, which proves anew who it is.
-const LIFE: Duration = Duration::from_secs(300);
 /// How long a page waits for its first event at most, in milliseconds.
 const WAIT_MAX_MS: i64 = 55_000;
 
+/// The bounds of streams.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Streams at once in this process.
+    pub streams: usize,
+    /// A stream ends after so long and is taken up again by its client, which proves anew who it is.
+    pub life: Duration,
+}
+
 /// The route of events.
-pub fn routes(engine: Arc<Engine>) -> Router {
-    let events = Events { engine, streams: Arc::new(Semaphore::new(STREAMS_MAX)) };
+pub fn routes(engine: Arc<Engine>, limits: Limits) -> Router {
+    let events = Events { engine, streams: Arc::new(Semaphore::new(limits.streams)), limits };
     Router::new().route("/api/v1/events", get(follow)).with_state(events)
 }
 
@@ -54,6 +59,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
 pub(super) struct Events {
     engine: Arc<Engine>,
     streams: Arc<Semaphore>,
+    limits: Limits,
 }
 
 /// A page of the stream of events.
@@ -115,20 +121,20 @@ pub(super) async fn follow(
     if let Some(id) = headers.get("last-event-id").filter(|id| !id.is_empty()) {
         after = Some(cursor(id.to_str().unwrap_or_default(), "Last-Event-ID")?);
     }
-    let engine = events.engine;
+    let Events { engine, streams: places, limits } = events;
     let begin = || Cursor::at(from_ms.unwrap_or_else(|| engine.events_settled_before()));
     let cursor = after.unwrap_or_else(begin);
     let follower = Follower { filter: filter.bounded(&access), cursor, engine };
     if streams {
-        let permit = events.streams.try_acquire_owned().map_err(|_| {
+        let permit = places.try_acquire_owned().map_err(|_| {
             Refusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too_many_streams",
-                format!("{STREAMS_MAX} streams of events are open already"),
-                "close one, or ask for pages",
+                format!("{} streams of events are open already", limits.streams),
+                "close one, ask for pages, or raise server.max_event_streams",
             )
         })?;
-        return Ok(stream_of(follower, permit));
+        return Ok(stream_of(Streaming { follower, end: Instant::now() + limits.life, _permit: permit }));
     }
     let mut follower = follower;
     let changes = follower.next(limit, Duration::from_millis(wait_ms.unsigned_abs())).await?;
@@ -191,8 +197,7 @@ struct Streaming {
     _permit: OwnedSemaphorePermit,
 }
 
-fn stream_of(follower: Follower, permit: OwnedSemaphorePermit) -> Response {
-    let streaming = Streaming { follower, end: Instant::now() + LIFE, _permit: permit };
+fn stream_of(streaming: Streaming) -> Response {
     // The head of the answer goes out at once, and says how soon to come back.
     let first = stream::iter([Ok(Bytes::from_static(b"retry: 1000\n\n"))]);
     let rest = stream::unfold(streaming, |mut streaming| async move {

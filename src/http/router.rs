@@ -22,17 +22,19 @@ pub struct Parts<'a> {
     pub readiness: Arc<Readiness>,
     /// What the worker protocol accepts.
     pub limits: worker::Limits,
+    /// The bounds of the streams of events.
+    pub streams: events::Limits,
     /// Who said what a tool's settings are.
     pub sources: SourceOf,
 }
 
 /// Everything that is served on one listener. The limit on bodies is `front.rs`'s.
 pub fn router(mcp: Router, parts: Parts<'_>) -> Router {
-    let Parts { engine, readiness, limits, sources } = parts;
+    let Parts { engine, readiness, limits, streams, sources } = parts;
     mcp.merge(health::routes(readiness.clone(), engine.store().clone()))
         .merge(tools::routes(Tools { engine: engine.clone(), readiness, sources }))
         .merge(executions::routes(engine.clone()))
-        .merge(events::routes(engine.clone()))
+        .merge(events::routes(engine.clone(), streams))
         .merge(worker::routes(engine.clone(), limits))
         .merge(workers::routes(engine.clone()))
         .merge(openapi::routes())

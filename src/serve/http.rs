@@ -61,6 +61,7 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
         engine: &assembly.engine,
         readiness: assembly.readiness.clone(),
         limits: settings::worker_limits(config),
+        streams: settings::stream_limits(config),
         sources: known_tools::sources(&loaded),
     };
     let front = Arc::new(Front {

@@ -47,9 +47,9 @@ fn remote(config: &Config) -> engine::remote::Settings {
         workers_max: workers.max_registered as usize,
         claim_max: workers.claim_max as usize,
         claim_wait_max_ms: workers.claim_wait_max.0,
+        claim_moment_ms: millis(workers.claim_moment.0),
         steps_max: workers.max_steps as usize,
         queue: limits(config.worker_tool_queue()),
-        ..engine::remote::Settings::default()
     }
 }
 
@@ -63,6 +63,15 @@ pub fn worker_limits(config: &Config) -> crate::http::worker::Limits {
         checkpoint_bytes: workers.checkpoint_bytes.len(),
         result_bytes: config.limits.result_bytes.len(),
         depth: config.server.max_depth as usize,
+    }
+}
+
+/// The bounds of the streams of events.
+pub fn stream_limits(config: &Config) -> crate::http::events::Limits {
+    let server = &config.server;
+    crate::http::events::Limits {
+        streams: server.max_event_streams as usize,
+        life: duration(server.event_stream_life),
     }
 }
 

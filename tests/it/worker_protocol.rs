@@ -238,7 +238,7 @@ async fn steps_are_run_once_over_attempts_of_different_workers() {
 
     // The worker dies: nothing is heard of it. Another one gets what it stored, byte for byte.
     let two = RawWorker::registered(&program, &["order"]).await;
-    let answer = two.post("claim", json!({"max": 1, "wait_ms": 10_000})).await;
+    let answer = two.claimed(1).await;
     assert!(answer.text().contains(exact), "{}", answer.text());
     let job = answer.answer()["jobs"][0].clone();
     assert_eq!((&job["attempt"], &job["execution_id"]), (&json!(2), &json!(id)));

@@ -22,7 +22,7 @@ pub struct Ask {
     pub tools: Option<Vec<String>>,
     /// Calls it has room for.
     pub max: usize,
-    /// How long it waits for the first, in milliseconds.
+    /// How long it waits for the first, in milliseconds; bounded by [`crate::engine::Settings::claim_wait_max_ms`].
     pub wait_ms: i64,
 }
 
@@ -89,13 +89,12 @@ impl Engine {
         }
         let settings = &self.settings.remote;
         let room = ask.max.clamp(1, settings.claim_max);
-        let wait = Duration::from_millis(ask.wait_ms.clamp(0, settings.claim_wait_max_ms) as u64);
+        let wait = Duration::from_millis(ask.wait_ms.clamp(0, self.settings.claim_wait_max_ms()) as u64);
         let end = Instant::now() + wait;
         let lanes = worker.lanes(ask.tools.as_deref());
         let parked = Parked::new((worker.row.name.clone(), worker.row.id), room);
         self.slots.park(&lanes, &parked);
         let stay = Stay { engine: self.clone(), lanes, parked: parked.clone() };
-        let sign_of_life = Duration::from_millis((self.settings.lease_ttl_ms / 3).max(1) as u64);
         loop {
             let changed = self.remote.changed.notified();
             tokio::pin!(changed);
@@ -117,8 +116,6 @@ impl Engine {
                 () = told => {}
                 () = changed => {}
                 () = tokio::time::sleep_until(end) => break,
-                // Whoever waits here is there.
-                () = tokio::time::sleep(sign_of_life) => self.saw_worker(worker.row.id),
                 () = self.draining.cancelled() => break,
             }
             if parked.was_given() {

@@ -119,7 +119,7 @@ pub struct Settings {
     pub workers_max: usize,
     /// Calls that one claim gets at most.
     pub claim_max: usize,
-    /// How long a claim waits at most.
+    /// How long a claim waits at most; a short lease bounds it further.
     pub claim_wait_max_ms: i64,
     /// How long a call waits for the next claim of a worker that is at work: less than a commit takes on most disks, and
     /// it saves one.

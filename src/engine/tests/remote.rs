@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::value::RawValue;
 
 use super::faulty::Faulty;
-use super::rig::{Rig, at_least_once, call, count, events, head, names, order, result, soon};
+use super::rig::{Rig, START_MS, at_least_once, call, count, events, head, names, order, result, soon};
 use crate::engine::catalog::{Service, Tool};
 use crate::engine::parking::Parked;
 use crate::engine::remote::{
@@ -543,4 +543,30 @@ async fn signs_of_life_are_written_at_most_once_in_a_part_of_the_leases_time() {
     })
     .await;
     assert_eq!(store.calls("change_workers"), 1);
+}
+
+#[tokio::test]
+async fn a_claim_ends_before_its_worker_counts_as_dead_and_is_no_sign_of_life_while_it_waits() {
+    let rig = Rig::new();
+    let engine = engine_with(&rig, Settings { lease_ttl_ms: 300, ..Settings::default() }).await;
+    let worker = worker(&engine).await;
+    assert_eq!(engine.settings().claim_wait_max_ms(), 200);
+    let claim = parked(&engine, &worker, 1).await;
+    // Its worker is stopped: the time of its lease passes, and nothing is heard of it but the open claim.
+    rig.time.advance(300 + 300 / 6);
+    let handed = soon(claim).await.unwrap();
+    assert!(handed.jobs().is_empty() && !handed.draining());
+    let seen = engine.store().workers(None).await.unwrap().unwrap();
+    assert_eq!(seen.rows.iter().find(|row| row.id == worker.row.id).unwrap().last_seen_at_ms, START_MS);
+    // What comes now is not for a worker that does not ask.
+    assert_eq!(submit(&engine, Policy::default()).await.head.state, State::Ready);
+    engine.settle_due().await.unwrap();
+    assert!(engine.is_drained(&worker));
+}
+
+#[tokio::test]
+async fn a_short_wait_of_the_configuration_stays_short() {
+    let remote = crate::engine::remote::Settings { claim_wait_max_ms: 5, ..Default::default() };
+    let settings = Settings { remote, ..Settings::default() };
+    assert_eq!((settings.claim_wait_max_ms(), Settings::default().claim_wait_max_ms()), (5, TTL_MS * 2 / 3));
 }

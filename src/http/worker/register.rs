@@ -107,7 +107,7 @@ pub(in crate::http) async fn register(
         worker_id: worker.row.id,
         lease_ttl_ms: settings.lease_ttl_ms,
         heartbeat_ms: settings.heartbeat_ms,
-        claim_wait_max_ms: settings.remote.claim_wait_max_ms,
+        claim_wait_max_ms: settings.claim_wait_max_ms(),
         claim_max: settings.remote.claim_max,
     };
     Ok(json(StatusCode::OK, &greeting))
