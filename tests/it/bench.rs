@@ -9,7 +9,7 @@ use crate::skip_loudly;
 use crate::support::process::Process;
 use crate::support::process_tree::{descendants, wait_gone};
 use crate::support::program::{Program, Ran, Setup};
-use crate::support::servers::free_port;
+use crate::support::servers::Nobody;
 use crate::support::store_count::StoreCount;
 use crate::support::{DEADLINE, eventually, eventually_async, kit_binary, program_binary, scratch};
 
@@ -90,7 +90,8 @@ async fn report_of(program: &Program, arguments: &[&str]) -> Value {
 async fn what_can_not_be_measured_is_said_before_anything_is() {
     let program = Setup::new("").flag("--demo").serve().await;
     let url = program.url().to_owned();
-    let nobody = format!("http://127.0.0.1:{}", free_port());
+    let nobody = Nobody::new();
+    let nobody = nobody.url();
     let wrong = ["--expect", "not {{key}}"];
     for (arguments, exit, says) in [
         (vec!["--url", nobody.as_str()], 7, "durable-mcp serve"),

@@ -57,16 +57,18 @@ async fn a_late_result_under_the_newest_token_completes_an_unknown_call() {
     let setup = setup.config(&format!("{head}{server}"));
     let stopped = setup.serve().await;
     let other = setup.serve().await;
-    let call = json!({"text": "late", "seconds": 1.5});
+    let gate = setup.folder().join("gate");
+    let call = json!({"text": "late", "seconds": 0, "gate": gate});
     let waiting = Caller::modern(stopped.url());
     let mut waiting = waiting.send(json!({"name": "slow", "arguments": call})).await;
     ledger.wait_for_start("late", DEADLINE).await;
     let id = ledger.starts("late")[0].key.clone().unwrap();
-    stopped.process.signal(Signal::STOP);
+    stopped.stop_outside_of_transactions().await;
     let asking = Caller::modern(other.url());
     let unknown = asking.call("durable_result", json!({"execution_id": id})).await;
     assert_eq!(execution(&unknown)["state"], "unknown", "{unknown}");
     assert!(text(&unknown).contains("A late result is still accepted"), "{unknown}");
+    std::fs::write(&gate, "").unwrap();
     ledger.wait_for_done("late", DEADLINE).await;
     stopped.process.signal(Signal::CONT);
     // The caller that stayed is told, and so is whoever asks elsewhere.

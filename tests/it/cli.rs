@@ -10,7 +10,7 @@ use tokio::process::Command;
 use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Ran, Setup, server_table};
 use crate::support::raw_http::Request;
-use crate::support::servers::{free_port, kit_stdio};
+use crate::support::servers::{Nobody, kit_stdio};
 use crate::support::{eventually, program_binary};
 
 /// A server with the demo tools, the fixture's tools, and a command of the name that a help text uses.
@@ -80,10 +80,10 @@ async fn a_call_says_by_its_exit_code_how_it_ended_and_prints_nothing_but_data()
     assert_exit(&asked, 0);
     assert_eq!(asked.stdout.trim().len(), 36, "the id alone: {}", asked.stdout);
 
-    let nobody = format!("http://127.0.0.1:{}", free_port());
-    let unreachable = program.setup.cli(&["call", "demo_echo", "--url", &nobody]).await;
+    let nobody = Nobody::new();
+    let unreachable = program.setup.cli(&["call", "demo_echo", "--url", &nobody.url()]).await;
     assert_exit(&unreachable, 7);
-    assert!(unreachable.stderr.contains(&nobody), "{}", unreachable.stderr);
+    assert!(unreachable.stderr.contains(&nobody.url()), "{}", unreachable.stderr);
     let closed = Setup::new("[auth]\nmode = \"token\"\n").flag("--demo").serve_on(0).await;
     assert_exit(&call(&closed, &["demo_echo"]).await, 4);
     let token = closed.setup.cli(&["token", "create", "--principal", "ci"]).await.stdout;

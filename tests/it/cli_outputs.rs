@@ -16,7 +16,7 @@ use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Ran, Setup, server_table};
 use crate::support::program_binary;
 use crate::support::raw_worker::RawWorker;
-use crate::support::servers::{free_port, kit_stdio};
+use crate::support::servers::{Nobody, kit_stdio};
 
 /// A server with the demo tools, the fixture's tools, and what the examples of help texts name.
 async fn program() -> Program {
@@ -38,6 +38,7 @@ struct Scene {
     ids: BTreeMap<&'static str, String>,
     token: String,
     worker: RawWorker,
+    nobody: Nobody,
 }
 
 impl Scene {
@@ -61,13 +62,12 @@ impl Scene {
         let token = program.setup.cli(&["token", "create", "--principal", "first"]).await.stdout;
         let token = token.split('_').nth(1).unwrap().to_owned();
         let worker = RawWorker::registered(&program, &["by_hand"]).await;
-        Scene { program, ids, token, worker }
+        Scene { program, ids, token, worker, nobody: Nobody::new() }
     }
 
     /// A command line with what stands for this scene's own things filled in.
     fn line(&self, line: &str) -> String {
-        let nobody = format!("http://127.0.0.1:{}", free_port());
-        let mut line = line.replace("NOBODY", &nobody).replace("URL", self.program.url());
+        let mut line = line.replace("NOBODY", &self.nobody.url()).replace("URL", self.program.url());
         line = line.replace("TOKEN", &self.token).replace("WORKER", &self.worker.id);
         for (name, id) in &self.ids {
             line = line.replace(&format!("ID:{name}"), id);

@@ -3,6 +3,7 @@
 //! Kills nothing by itself.
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -100,6 +101,12 @@ impl Call {
 
     pub fn slow(tool: &'static str, text: &str, seconds: f64) -> Call {
         Call { arguments: json!({"text": text, "seconds": seconds}), ..Call::new(tool, text) }
+    }
+
+    /// The same; the tool goes on until this file is there.
+    pub fn gate(mut self, file: &Path) -> Call {
+        self.arguments["gate"] = json!(file);
+        self
     }
 
     /// What the tool answers once it has run.

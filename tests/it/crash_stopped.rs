@@ -19,10 +19,9 @@ const STOPS: usize = 3;
 /// Calls in each of them.
 const CALLS: usize = 4;
 
-/// Leases are short; between the lease and its first heartbeat nothing is written, so that the stop finds the process
-/// outside a transaction.
+/// Leases are short.
 fn scene(concurrency: usize) -> (Setup, Ledger) {
-    let head = "[lease]\nttl = \"900ms\"\nheartbeat = \"700ms\"\n[scheduler]\ninterval = \"100ms\"\n\
+    let head = "[lease]\nttl = \"900ms\"\n[scheduler]\ninterval = \"100ms\"\n\
                 [defaults]\nretry = { initial_interval = \"50ms\" }\n";
     kit_setup(head, &format!("concurrency = {concurrency}"))
 }
@@ -73,17 +72,23 @@ async fn a_late_result_of_a_stopped_worker_completes_an_unknown_call() {
     let (stopped, other) = (setup.serve().await, setup.serve().await);
     for stop in 0..STOPS {
         // Some tools answer while the process is stopped, some go on after it was continued.
-        let seconds = |n: usize| if n < CALLS / 2 { 0.5 } else { 2.5 };
+        let [early, late] = ["early", "late"].map(|gate| setup.folder().join(format!("{gate}-{stop}")));
+        let gate = |n: usize| if n < CALLS / 2 { &early } else { &late };
         let calls: Vec<Call> =
-            (0..CALLS).map(|n| Call::slow("slow", &format!("late-{stop}-{n}"), seconds(n))).collect();
+            (0..CALLS).map(|n| Call::slow("slow", &format!("late-{stop}-{n}"), 0.0).gate(gate(n))).collect();
         let callers = start_calls(&stopped, &calls);
         eventually("all run", DEADLINE, || calls.iter().all(|call| ledger.starts(&call.text).len() == 1)).await;
-        stopped.process.signal(Signal::STOP);
+        stopped.stop_outside_of_transactions().await;
         stored(&setup, &calls, "the other process settled them", |state, _| state == State::Unknown).await;
         // Who asks the other process meanwhile is told the truth.
         let meanwhile = call(other.url(), &calls[CALLS - 1]).await.answer();
         assert_eq!(meanwhile.state, "unknown", "{meanwhile:?}");
+        std::fs::write(&early, "").unwrap();
+        for call in &calls[..CALLS / 2] {
+            ledger.wait_for_done(&call.text, DEADLINE).await;
+        }
         stopped.process.signal(Signal::CONT);
+        std::fs::write(&late, "").unwrap();
         let what = "late results completed them";
         stored(&setup, &calls, what, |state, events| state == State::Completed && completed_late(events)).await;
         for (told, wanted) in join_all(callers).await.into_iter().zip(&calls) {
@@ -103,11 +108,16 @@ async fn a_late_result_of_a_stopped_worker_is_refused_when_the_call_was_leased_e
     let (setup, ledger) = scene(16);
     let (stopped, other) = (setup.serve().await, setup.serve().await);
     for stop in 0..STOPS {
+        let gate = setup.folder().join(format!("gate-{stop}"));
         let calls: Vec<Call> =
-            (0..CALLS).map(|n| Call::slow("slow_idempotent", &format!("stale-{stop}-{n}"), 0.5)).collect();
+            (0..CALLS).map(|n| Call::slow("slow_idempotent", &format!("stale-{stop}-{n}"), 0.5).gate(&gate)).collect();
         let callers = start_calls(&stopped, &calls);
         eventually("all run", DEADLINE, || calls.iter().all(|call| ledger.starts(&call.text).len() == 1)).await;
-        stopped.process.signal(Signal::STOP);
+        stopped.stop_outside_of_transactions().await;
+        std::fs::write(&gate, "").unwrap();
+        for call in &calls {
+            ledger.wait_for_done(&call.text, DEADLINE).await;
+        }
         // The first run is done, its answer stands in the pipe of the stopped process; the second run goes on elsewhere.
         let repeated = || calls.iter().all(|call| ledger.starts(&call.text).len() == 2);
         eventually("the other process runs them again", DEADLINE, repeated).await;

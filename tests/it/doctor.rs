@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::support::client::Target;
 use crate::support::ledger::Ledger;
 use crate::support::program::{Ran, Setup, server_table};
-use crate::support::servers::{free_port, kit_http, kit_stdio};
+use crate::support::servers::{Nobody, kit_http, kit_stdio};
 use crate::support::{kit_binary, program_binary};
 
 /// A set-up of its own, with a home without clients.
 fn setup(config: &str) -> Setup {
-    let setup = Setup::new(&format!("[server]\nlisten = \"127.0.0.1:{}\"\n{config}", free_port()));
+    let setup = Setup::new(&format!("[server]\nlisten = \"127.0.0.1:0\"\n{config}"));
     let home = setup.folder().join("home");
     std::fs::create_dir(&home).unwrap();
     std::fs::create_dir(setup.data_dir()).unwrap();
@@ -118,7 +118,7 @@ fn runs_with(argument: &str) -> bool {
 async fn each_fault_of_a_server_is_found() {
     let kit = kit_binary();
     let kit = kit.display();
-    let nobody = format!("http://127.0.0.1:{}/mcp", free_port());
+    let nobody = Nobody::new();
     let odd = |command: &str| server_table("odd", &Target::command([command]), "start_timeout = \"5s\"");
     for (what, config, finds) in [
         ("no such program", odd("no-such-program-here"), ("command", "fail", "PATH")),
@@ -155,7 +155,7 @@ async fn each_fault_of_a_server_is_found() {
         ),
         (
             "nobody at the address",
-            server_table("odd", &Target::url(nobody.clone()), "start_timeout = \"2s\""),
+            server_table("odd", &Target::url(format!("{}/mcp", nobody.url())), "start_timeout = \"2s\""),
             ("server", "fail", ""),
         ),
     ] {

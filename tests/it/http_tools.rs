@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::cases_scene::{Caller, execution, id_of, text};
 use crate::support::program::{Program, Setup};
+use crate::support::servers::Nobody;
 
 /// One request as it arrived.
 #[derive(Clone, Debug)]
@@ -313,11 +314,7 @@ async fn what_breaks_after_the_request_left_is_unknown_and_what_never_left_is_no
         _ => reply("200 OK", "", "whole"),
     })
     .await;
-    // A port that nobody listens on.
-    let closed = {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        listener.local_addr().unwrap()
-    };
+    let nobody = Nobody::new();
     let quick = "timeout = { attempt = \"300ms\" }";
     let program = serve(&format!(
         "{}{}{}{}{}{}{}",
@@ -326,7 +323,7 @@ async fn what_breaks_after_the_request_left_is_unknown_and_what_never_left_is_no
         tool("slow", &service.url("/slow"), quick),
         tool("silent", &service.url("/silent"), quick),
         tool("read", &service.url("/read"), "method = \"GET\""),
-        tool("refused", &format!("http://{closed}/"), ""),
+        tool("refused", &format!("{}/", nobody.url()), ""),
         tool("nowhere", "http://no-such-host.invalid/", ""),
     ))
     .await;

@@ -4,6 +4,7 @@
 mod definitions;
 mod processes;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -55,6 +56,8 @@ struct Text {
 struct Slow {
     seconds: f64,
     text: Option<String>,
+    /// A file: the run goes on until it is there.
+    gate: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -147,7 +150,7 @@ fn append(ledger: &Ledger, call: &Call<'_>) -> Result<Outcome, String> {
 }
 
 async fn slow(ledger: &Ledger, call: &Call<'_>) -> Result<Outcome, String> {
-    let Slow { seconds, text } = parse(call)?;
+    let Slow { seconds, text, gate } = parse(call)?;
     let text = text.unwrap_or_else(|| "slow".to_owned());
     start(ledger, &text, call)?;
     let tick_seconds = if seconds > 2.0 { 1.0 } else { 0.1 };
@@ -158,6 +161,9 @@ async fn slow(ledger: &Ledger, call: &Call<'_>) -> Result<Outcome, String> {
             progress(call, tick, ticks);
         }
         tokio::time::sleep(Duration::from_secs_f64((seconds - ticks as f64 * tick_seconds).max(0.0))).await;
+        while gate.as_ref().is_some_and(|gate| !gate.exists()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     };
     tokio::select! {
         biased;

@@ -2,16 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::install::sounds_secret;
+use crate::cli::install::secret::{has_secret, looks_secret, sounds_secret};
 use crate::cli::output::printable;
 
 /// Headers that tell nothing.
 const PLAIN_HEADERS: [&str; 4] = ["accept", "accept-language", "content-type", "user-agent"];
-/// How keys of well-known services begin.
-const KEY_STARTS: [&str; 12] =
-    ["sk-", "pk-", "rk_", "sk_", "ghp_", "gho_", "ghs_", "github_pat_", "glpat-", "xoxb-", "xoxp-", "AKIA"];
-/// A word of so many letters and digits without a break is rather a key than a word.
-const KEY_CHARS_MIN: usize = 24;
 
 /// The variables of a file: names, and what each is for.
 pub struct Variables {
@@ -54,8 +49,7 @@ impl Variables {
 
     /// An address as it is written into the file.
     pub fn url(&mut self, server: &str, url: &str) -> String {
-        let host = url.split_once("://").map_or(url, |(_, rest)| rest).split('/').next().unwrap_or_default();
-        match !self.keep && !is_reference(url) && (url.contains(['?', '#']) || host.contains('@')) {
+        match !self.keep && !is_reference(url) && has_secret(url) {
             true => self.instead(server, (&format!("{server}_URL"), url), &format!("the address of {server}")),
             false => url.to_owned(),
         }
@@ -138,16 +132,4 @@ pub fn variable(text: &str) -> String {
 fn is_reference(value: &str) -> bool {
     let value = ["Bearer ", "Basic ", "Token "].iter().find_map(|scheme| value.strip_prefix(scheme)).unwrap_or(value);
     value.is_empty() || (value.starts_with("${") && value.ends_with('}') && !value.contains(":-"))
-}
-
-fn looks_secret(value: &str) -> bool {
-    let password = value.split_once("://").is_some_and(|(_, rest)| {
-        rest.split('/').next().unwrap_or_default().split_once('@').is_some_and(|(user, _)| user.contains(':'))
-    });
-    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '=');
-    let long = value.len() >= KEY_CHARS_MIN
-        && value.chars().all(word)
-        && value.contains(|c: char| c.is_ascii_digit())
-        && value.contains(|c: char| c.is_ascii_alphabetic());
-    password || long || KEY_STARTS.iter().any(|start| value.starts_with(start))
 }

@@ -2,6 +2,7 @@
 
 use super::document::{Document, Kind, Node};
 use super::edit::Edits;
+use super::secret::{looks_secret, sounds_secret};
 
 /// Lines shown around a change.
 const CONTEXT: usize = 2;
@@ -9,8 +10,6 @@ const CONTEXT: usize = 2;
 const PAIRS_MAX: usize = 1_000_000;
 /// Lines that a small change has at most.
 const AHEAD_MAX: usize = 400;
-/// Words in a name that mark a secret.
-const SECRET_WORDS: [&str; 9] = ["token", "key", "secret", "password", "passwd", "credential", "auth", "cookie", "pat"];
 /// Variables and words that are none, whatever they are called.
 const PLAIN: [&str; 2] = ["PATH", "DURABLE_MCP_DATA_DIR"];
 
@@ -67,7 +66,7 @@ fn hunks(old: &[&str], new: &[&str]) -> String {
             o += usize::from(*step != Step::New);
             n += usize::from(*step != Step::Gone);
             body.push(mark);
-            body.push_str(line.trim_end_matches(['\r', '\n']));
+            body.extend(line.trim_end_matches(['\r', '\n']).chars().map(shown));
             body.push('\n');
         }
         let range = |first: usize, count: usize| {
@@ -81,6 +80,11 @@ fn hunks(old: &[&str], new: &[&str]) -> String {
         (at, old_at, new_at) = (end, o, n);
     }
     out
+}
+
+/// A file may hold control sequences; a terminal must not obey them.
+fn shown(c: char) -> char {
+    if c.is_control() && c != '\t' { '\u{fffd}' } else { c }
 }
 
 fn steps(old: &[&str], new: &[&str]) -> Vec<Step> {
@@ -164,7 +168,8 @@ fn cover(edits: &mut Edits, node: &Node, name: &str) {
                 let value = &member.value;
                 let plain = PLAIN.contains(&member.name.as_str()) || value.text().is_some_and(is_placeholder);
                 let scalar = !value.is_object() && !value.is_array();
-                match scalar && !plain && (environment || sounds_secret(&member.name)) {
+                let secret = environment || sounds_secret(&member.name) || value.text().is_some_and(looks_secret);
+                match scalar && !plain && secret {
                     true => mask(edits, value),
                     false => cover(edits, value, &member.name),
                 }
@@ -175,11 +180,12 @@ fn cover(edits: &mut Edits, node: &Node, name: &str) {
             for item in items {
                 match item.text() {
                     Some(text) => {
-                        let assigns = text.split_once('=').is_some_and(|(flag, _)| sounds_secret(flag));
+                        // `--token=…`, `Authorization: …`
+                        let pair = text.split_once(['=', ':']);
+                        let tells = looks_secret(text)
+                            || pair.is_some_and(|(name, value)| sounds_secret(name) || looks_secret(value.trim()));
                         let is_flag = text.starts_with('-') && !text.contains('=');
-                        if (after_secret_flag && !is_flag && !is_placeholder(text))
-                            || (assigns && !names_variable(text))
-                        {
+                        if (after_secret_flag && !is_flag && !is_placeholder(text)) || (tells && !names_variable(text)) {
                             mask(edits, item);
                         }
                         after_secret_flag = is_flag && sounds_secret(text);
@@ -200,21 +206,4 @@ fn names_variable(text: &str) -> bool {
 fn is_placeholder(text: &str) -> bool {
     let inner = text.trim_start_matches("Bearer ").strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     inner.is_some_and(|inner| !inner.contains(['{', '}']) && !inner.contains(":-"))
-}
-
-/// Whether a name, in any of the usual spellings, is that of a secret.
-pub fn sounds_secret(name: &str) -> bool {
-    let mut words: Vec<String> = vec![String::new()];
-    let mut was_lower = false;
-    for c in name.chars() {
-        if !c.is_alphanumeric() || (c.is_uppercase() && was_lower) {
-            words.push(String::new());
-        }
-        was_lower = c.is_lowercase();
-        if let Some(word) = words.last_mut().filter(|_| c.is_alphanumeric()) {
-            word.extend(c.to_lowercase());
-        }
-    }
-    let marked = |word: &String| SECRET_WORDS.iter().any(|secret| word == secret || *word == format!("{secret}s"));
-    words.iter().any(marked) || words.iter().any(|word| matches!(&**word, "apikey" | "authorization" | "accesstoken"))
 }

@@ -79,17 +79,22 @@ impl Original {
         }
         match written {
             Ok(true) => Ok(()),
-            Ok(false) => {
-                let words = format!("{} was changed by somebody else just now", self.path.display());
-                Err(Failure::new(Exit::Conflict, words).next("nothing was written; run the command again"))
-            }
+            Ok(false) => Err(self.changed()),
             Err(error) => Err(unwritable(&self.path, &error)),
         }
     }
 
-    /// Takes a file away that still holds these bytes.
+    /// Takes the file away, unless somebody has changed it since it was read. Errors: it changed, or it can not be removed.
     pub fn remove(&self) -> Result<(), Failure> {
+        if !self.is_unchanged() {
+            return Err(self.changed());
+        }
         fs::remove_file(&self.path).map_err(|error| unwritable(&self.path, &error))
+    }
+
+    fn changed(&self) -> Failure {
+        let words = format!("{} was changed by somebody else just now", self.path.display());
+        Failure::new(Exit::Conflict, words).next("nothing was written; run the command again")
     }
 
     fn write_draft(&self, draft: &Path, bytes: &[u8]) -> io::Result<()> {

@@ -11,6 +11,7 @@ mod plan;
 mod program;
 pub mod record;
 mod rewrite;
+pub mod secret;
 pub mod target;
 mod undo;
 
@@ -22,8 +23,6 @@ mod tests;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
-
-pub use self::diff::sounds_secret;
 
 use self::client::{Place, Scope, Surroundings, System};
 use self::document::Document;

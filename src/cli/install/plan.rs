@@ -12,6 +12,7 @@ use super::edit::{self, Edits, Hand, Pairs};
 use super::entry::Entry;
 use super::record::{Change, Record};
 use super::rewrite::{self, Wrapping};
+use super::secret::has_secret;
 use super::target::{Found, Target};
 use super::{program, undo};
 use crate::model::json::quoted;
@@ -329,7 +330,7 @@ fn may_sign_in(url: &str) -> bool {
     let here = host.is_some_and(|host| {
         host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
     });
-    !here && !url.contains(['?', '@'])
+    !here && !has_secret(url)
 }
 
 /// Takes an added entry out: exactly what was put in, where that is still there, else the entry alone.

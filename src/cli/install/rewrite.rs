@@ -4,6 +4,7 @@
 use super::document::Node;
 use super::edit::{self, Edits, Hand, Pairs};
 use super::entry::Entry;
+use super::secret::has_secret;
 use crate::model::json::quoted;
 
 /// The variable that carries an address with a secret in it.
@@ -84,7 +85,7 @@ fn http(edits: &mut Edits, text: &str, node: &Node, parts: (&str, &[String], &Wr
     let Some(address) = node.member("url") else { return };
     let hand = Hand::of(text, node);
     let Hand { lead, colon, .. } = hand;
-    let is_secret = url.contains(['?', '@', '#']) || url.contains("${");
+    let is_secret = has_secret(url) || url.contains("${");
     let mut words = vec!["wrap".to_owned(), "--name".to_owned(), wrapping.name.clone()];
     match is_secret {
         true => words.extend(["--url-env".to_owned(), URL_VARIABLE.to_owned()]),

@@ -6,13 +6,13 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::DEADLINE;
+use super::{DEADLINE, eventually};
 
 pub struct Process {
     child: Child,
@@ -106,6 +106,15 @@ impl Process {
     pub fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.pid as i32).expect("a pid is not 0");
         rustix::process::kill_process(pid, signal).unwrap();
+    }
+
+    /// Stops it (SIGSTOP), and waits until every thread of it stands.
+    pub async fn stop(&self) {
+        self.signal(Signal::STOP);
+        let pid = Pid::from_raw(self.pid as i32).expect("a pid is not 0");
+        // Not waited for in the kernel's sense: who awaits the end of the process has to hear of it still.
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        eventually("it stands", DEADLINE, || waitid(WaitId::Pid(pid), options).unwrap().is_some()).await;
     }
 
     /// `kill -9`, and waits until the process is gone.

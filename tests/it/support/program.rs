@@ -239,6 +239,16 @@ impl Program {
         eventually_async("/readyz says 200", DEADLINE, async || self.readyz().await == 200).await;
     }
 
+    /// Stops it (SIGSTOP) while it holds no lock on its database: a process that stands in the middle of a commit would
+    /// hold up all others that share the file. Who has the write lock meanwhile is the test.
+    pub async fn stop_outside_of_transactions(&self) {
+        let database = rusqlite::Connection::open(self.setup.serve_db()).unwrap();
+        database.busy_timeout(DEADLINE).unwrap();
+        database.execute_batch("BEGIN IMMEDIATE").unwrap();
+        self.process.stop().await;
+        database.execute_batch("ROLLBACK").unwrap();
+    }
+
     pub async fn kill_9(&mut self) {
         self.process.kill().await;
     }

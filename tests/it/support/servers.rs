@@ -3,6 +3,8 @@
 
 use std::path::Path;
 
+use tokio::net::TcpSocket;
+
 use super::client::Target;
 use super::process::Process;
 use super::{clients_folder, kit_binary};
@@ -124,7 +126,23 @@ fn everything_script() -> String {
     script.to_str().unwrap().to_owned()
 }
 
-/// A port that was free a moment ago.
+/// A port that was free a moment ago, for a server that is to be told its own. Where nobody may answer, see [`Nobody`].
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A port that refuses connections for as long as this lives: it is taken, and nobody listens on it. A port that was
+/// merely free may be taken by another test, or by the very connection that asks for it.
+pub struct Nobody(TcpSocket);
+
+impl Nobody {
+    pub fn new() -> Nobody {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+        Nobody(socket)
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.0.local_addr().unwrap())
+    }
 }

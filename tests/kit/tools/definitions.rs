@@ -4,7 +4,7 @@ use crate::server::Server;
 
 const TEXT: &str = r#""inputSchema":{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
 const CRASH: &str = r#""inputSchema":{"type":"object","properties":{"text":{"type":"string"},"once":{"type":"boolean"}},"required":["text"]}"#;
-const SLOW: &str = r#""inputSchema":{"type":"object","properties":{"seconds":{"type":"number"},"text":{"type":"string"}},"required":["seconds"]}"#;
+const SLOW: &str = r#""inputSchema":{"type":"object","properties":{"seconds":{"type":"number"},"text":{"type":"string"},"gate":{"type":"string"}},"required":["seconds"]}"#;
 const FLAKY: &str = r#""inputSchema":{"type":"object","properties":{"name":{"type":"string"},"failures":{"type":"integer"}},"required":["name","failures"]}"#;
 const SIZE: &str = r#""inputSchema":{"type":"object","properties":{"size":{"type":"integer"}},"required":["size"]}"#;
 const CASE: &str = r#""inputSchema":{"type":"object","properties":{"case":{"type":"string"}},"required":["case"]}"#;
@@ -27,7 +27,7 @@ const FOREIGN: &str = r#""_meta":{"kit.example/score":1.0},"x-kit":{"list":[null
 const TOOLS: [(&str, &str, &[&str]); 18] = [
     ("append", "Writes one ledger line", &[TEXT]),
     ("append_idempotent", "Writes one ledger line; repeating it does no harm", &[TEXT, IDEMPOTENT]),
-    ("slow", "Takes its time, tells progress, can be cancelled", &[SLOW]),
+    ("slow", "Takes its time and waits for a file, tells progress, can be cancelled", &[SLOW]),
     ("slow_idempotent", "Like slow; repeating it does no harm", &[SLOW, IDEMPOTENT]),
     ("flaky", "Is a tool error for the first runs of a name", &[FLAKY]),
     ("flaky_idempotent", "Like flaky; repeating it does no harm", &[FLAKY, IDEMPOTENT]),

@@ -87,6 +87,8 @@ fn a_file_is_replaced_whole_with_its_mode_through_links_and_not_over_somebody_el
     let failure = original.replace(b"{  }").unwrap_err();
     assert!(failure.error.contains("changed by somebody else"), "{failure}");
     assert_eq!(std::fs::read(&file).unwrap(), b"{ }");
+    let failure = original.remove().unwrap_err();
+    assert!(failure.error.contains("changed by somebody else") && file.exists(), "{failure}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4, "no draft is left behind");
     assert!(Original::read(folder.path()).unwrap_err().error.contains("no file"));
 }

@@ -1,7 +1,8 @@
 //! The difference that is shown: a real unified diff, and no secret in it.
 
-use super::super::diff::{sounds_secret, unified};
+use super::super::diff::unified;
 use super::super::document::Document;
+use super::super::secret::{has_secret, sounds_secret};
 
 fn document(text: &str) -> Document {
     Document::read(text.as_bytes()).unwrap()
@@ -42,6 +43,45 @@ fn no_secret_is_shown() {
     assert!(!shown.contains("s3cret"), "{shown}");
     for visible in ["one", "two", "plain", "/bin", "${input:p}", "--api-key"] {
         assert!(shown.contains(visible), "{visible}: {shown}");
+    }
+}
+
+#[test]
+fn an_address_or_a_header_with_a_secret_in_it_is_not_shown() {
+    let text = |program: &str| {
+        format!(
+            r#"{{"mcpServers": {{
+  "a": {{ "url": "https://a.example/mcp?key=s3cret-1" }}, "b": {{ "url": "https://ada:s3cret-2@b.example/mcp" }},
+  "c": {{ "url": "https://c.example/mcp" }}, "d": {{ "command": "{program}", "args": ["postgres://ada:s3cret-3@h/d",
+    "--header", "Authorization: Bearer s3cret-4", "--header", "X-Team:red", "ghp_s3cret5", "--url=https://e.example/?k=s3cret-6"] }}
+}}}}"#
+        )
+    };
+    let shown = unified("x", Some(&document(&text("one"))), Some(&document(&text("two"))));
+    assert!(!shown.contains("s3cret"), "{shown}");
+    for visible in ["https://c.example/mcp", "X-Team:red", "--header"] {
+        assert!(shown.contains(visible), "{visible}: {shown}");
+    }
+}
+
+#[test]
+fn control_sequences_of_a_file_do_not_reach_the_terminal() {
+    let shown = unified("x", None, Some(&document("{\n\t\"a\": 1 // \u{1b}[2J\n}\n")));
+    assert!(shown.contains("+\t\"a\": 1 // \u{fffd}[2J\n"), "{shown}");
+}
+
+#[test]
+fn an_address_tells_a_secret_by_its_user_its_query_or_a_part_that_is_a_key() {
+    for address in [
+        "https://a.example/mcp?key=1",
+        "https://ada@a.example/mcp",
+        "https://a.example/#t",
+        "https://a.example/s/bW9yZSB0aGFuIDI0IGNoYXJz0/mcp",
+    ] {
+        assert!(has_secret(address), "{address}");
+    }
+    for address in ["https://a.example/mcp", "https://a.example/@org/server/mcp", "http://127.0.0.1:1"] {
+        assert!(!has_secret(address), "{address}");
     }
 }
 

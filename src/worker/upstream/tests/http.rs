@@ -127,14 +127,16 @@ async fn a_server_that_forgets_each_session_gets_a_call_twice_at_most() {
 
 #[tokio::test]
 async fn a_refused_connection_is_a_call_that_did_not_start() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-    drop(listener);
+    // Taken, so that no other test gets it, and nobody listens on it.
+    let taken = tokio::net::TcpSocket::new_v4().unwrap();
+    taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let url = format!("http://{}/mcp", taken.local_addr().unwrap());
     let mut settings = settings(&url);
     settings.limits.start_timeout = Duration::from_millis(50);
     let upstream = Upstream::start(settings);
-    assert!(not_started(run(&upstream, call("t", "{}")).await).contains("cannot be reached"));
+    // A call that comes before the first try has failed hears that the server is still starting.
     assert!(down(&upstream).await.contains("cannot be reached"));
+    assert!(not_started(run(&upstream, call("t", "{}")).await).contains("cannot be reached"));
 }
 
 #[tokio::test]
