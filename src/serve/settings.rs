@@ -69,10 +69,7 @@ pub fn worker_limits(config: &Config) -> crate::http::worker::Limits {
 /// The bounds of the streams of events.
 pub fn stream_limits(config: &Config) -> crate::http::events::Limits {
     let server = &config.server;
-    crate::http::events::Limits {
-        streams: server.max_event_streams as usize,
-        life: duration(server.event_stream_life),
-    }
+    crate::http::events::Limits { streams: server.max_event_streams as usize, life: duration(server.event_stream_life) }
 }
 
 /// The protocol face's settings. `retry`: `durable_retry` where the configuration says nothing.

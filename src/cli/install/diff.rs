@@ -185,7 +185,8 @@ fn cover(edits: &mut Edits, node: &Node, name: &str) {
                         let tells = looks_secret(text)
                             || pair.is_some_and(|(name, value)| sounds_secret(name) || looks_secret(value.trim()));
                         let is_flag = text.starts_with('-') && !text.contains('=');
-                        if (after_secret_flag && !is_flag && !is_placeholder(text)) || (tells && !names_variable(text)) {
+                        if (after_secret_flag && !is_flag && !is_placeholder(text)) || (tells && !names_variable(text))
+                        {
                             mask(edits, item);
                         }
                         after_secret_flag = is_flag && sounds_secret(text);
