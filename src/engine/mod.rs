@@ -2,15 +2,18 @@
 //! SQL: it asks the store to decide by the rules of `model`, and tells whoever waits.
 
 mod again;
+pub mod asking;
 pub mod bulk;
 pub mod catalog;
 pub mod changes;
+pub mod client;
 pub mod clock;
 pub mod error;
 pub mod export;
 mod finishing;
 pub mod in_flight;
 mod known_keys;
+pub mod notices;
 mod observers;
 pub mod operate;
 pub mod parking;
