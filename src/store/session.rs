@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use async_trait::async_trait;
+use sha2::{Digest, Sha256};
 
 use super::{Payload, Result};
 use crate::model::id::ExecutionId;
@@ -14,6 +15,13 @@ use crate::model::revision::Revision;
 /// nowhere.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionKey(pub [u8; 32]);
+
+impl SessionKey {
+    /// The key of the session with this id.
+    pub fn of(id: &str) -> SessionKey {
+        SessionKey(Sha256::digest(id).into())
+    }
+}
 
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -198,6 +206,9 @@ pub trait SessionStore: Send + Sync {
 
     /// Notes when sessions were last used; a time only ever rises.
     async fn touch_sessions(&self, seen: Vec<(SessionKey, i64)>) -> Result<()>;
+
+    /// Sessions closed after then (milliseconds since the epoch), whoever closed them.
+    async fn closed_sessions(&self, since_ms: i64) -> Result<Vec<SessionKey>>;
 
     /// A page of sessions, by key.
     async fn sessions(&self, query: SessionQuery) -> Result<Vec<SessionRow>>;

@@ -77,6 +77,9 @@ impl SessionStore for Faulty {
         self.pass("touch_sessions")?;
         self.inner.touch_sessions(seen).await
     }
+    async fn closed_sessions(&self, since_ms: i64) -> Result<Vec<SessionKey>> {
+        self.inner.closed_sessions(since_ms).await
+    }
     async fn sessions(&self, query: SessionQuery) -> Result<Vec<SessionRow>> {
         self.inner.sessions(query).await
     }

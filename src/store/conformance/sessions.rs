@@ -67,6 +67,8 @@ pub(super) async fn a_closed_session_is_closed_for_everybody_and_changes_no_more
     same!(other.store.change_session(key, SessionChange::Close, now_ms + 1).await?, SessionChanged::Done);
     let closed = SessionRow { closed_at_ms: Some(now_ms + 1), ..row };
     same!(scene.store.session(key).await?, Some(closed.clone()));
+    holds!(scene.store.closed_sessions(now_ms).await?.contains(&key));
+    holds!(!scene.store.closed_sessions(now_ms + 1).await?.contains(&key));
     for change in [
         SessionChange::Close,
         SessionChange::LogLevel("debug".into()),

@@ -35,6 +35,10 @@ impl SessionStore for SqliteStore {
         self.write(move |tx| touch(tx, &seen)).await
     }
 
+    async fn closed_sessions(&self, since_ms: i64) -> Result<Vec<SessionKey>> {
+        self.point(move |read| closed_since(read.connection, since_ms)).await
+    }
+
     async fn sessions(&self, query: SessionQuery) -> Result<Vec<SessionRow>> {
         self.list(move |read| page(read.connection, &query)).await
     }
@@ -208,6 +212,14 @@ fn touch(tx: &Tx<'_>, seen: &[(SessionKey, i64)]) -> Sql<()> {
     Ok(())
 }
 
+const CLOSED_SINCE: &str = "SELECT key FROM sessions INDEXED BY sessions_closed WHERE closed_at_ms > ?1";
+
+fn closed_since(connection: &Connection, since_ms: i64) -> Sql<Vec<SessionKey>> {
+    let mut statement = connection.prepare_cached(CLOSED_SINCE)?;
+    let keys = statement.query_map([since_ms], |row| Ok(row.get::<_, Id<SessionKey>>(0)?.0))?;
+    Ok(keys.collect::<rusqlite::Result<_>>()?)
+}
+
 const PAGE: &str = concat!(
     session_columns!(),
     " WHERE key > ?1 AND (?2 IS NULL OR namespace = ?2) AND (?3 IS NULL OR principal = ?3) \
@@ -348,6 +360,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     COUNT_SUBSCRIPTIONS,
     UNSUBSCRIBE,
     TOUCH,
+    CLOSED_SINCE,
     PAGE,
     PUSHED,
     LAST,
