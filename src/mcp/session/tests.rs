@@ -209,7 +209,10 @@ async fn what_was_stored_for_a_session_is_told_on_its_newest_stream_with_its_num
     assert!(session.tell(r#"{"n":3}"#));
     let told = newest.take().await;
     let seq = face.engine.clock().now_ms() + 1;
-    assert_eq!(told, format!("id: get.{seq}\nevent: message\ndata: {{\"n\":2}}\n\nevent: message\ndata: {{\"n\":3}}\n\n"));
+    assert_eq!(
+        told,
+        format!("id: get.{seq}\nevent: message\ndata: {{\"n\":2}}\n\nevent: message\ndata: {{\"n\":3}}\n\n")
+    );
     drop(newest);
     assert!(session.tell(r#"{"n":4}"#));
     assert_eq!(older.take().await, "event: message\ndata: {\"n\":4}\n\n");
