@@ -22,6 +22,7 @@ pub mod parking;
 pub mod remote;
 pub mod running;
 pub mod scheduler;
+pub mod sessions;
 pub mod slots;
 pub mod submit;
 pub mod ticket;
@@ -87,6 +88,8 @@ pub struct Settings {
     pub input_timeout_ms: i64,
     /// Remote workers.
     pub remote: remote::Settings,
+    /// Sessions of legacy clients.
+    pub sessions: sessions::Settings,
 }
 
 impl Default for Settings {
@@ -108,6 +111,7 @@ impl Default for Settings {
             known_keys_max: 16_384,
             input_timeout_ms: 3_600_000,
             remote: remote::Settings::default(),
+            sessions: sessions::Settings::default(),
         }
     }
 }

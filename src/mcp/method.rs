@@ -23,6 +23,10 @@ pub struct Hello {
     pub revision: Revision,
     /// `clientInfo.name`.
     pub client_name: Option<String>,
+    /// `clientInfo`, as the client wrote it.
+    pub client_info: Option<Arc<str>>,
+    /// `capabilities`, as the client wrote them.
+    pub capabilities: Option<Arc<str>>,
 }
 
 impl Hello {
@@ -32,7 +36,13 @@ impl Hello {
             return Err(RpcError::new(code::INVALID_PARAMS, "initialize needs protocolVersion, a string"));
         };
         let client_name = params.get("clientInfo").and_then(client_name);
-        Ok(Hello { revision: Revision::negotiate(&requested), client_name })
+        let kept = |name: &str| params.get(name).filter(|raw| raw.get().starts_with('{')).map(|raw| raw.get().into());
+        Ok(Hello {
+            revision: Revision::negotiate(&requested),
+            client_name,
+            client_info: kept("clientInfo"),
+            capabilities: kept("capabilities"),
+        })
     }
 }
 

@@ -5,6 +5,7 @@ pub mod conformance;
 pub mod crash;
 mod input;
 mod open;
+mod session;
 pub mod sqlite;
 pub mod verify;
 mod worker;
@@ -14,6 +15,10 @@ pub use input::{
     WantedKeys,
 };
 pub use open::open;
+pub use session::{
+    SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
+    StreamMessage, StreamRow, StreamSeen,
+};
 pub use sqlite::SqliteSettings;
 pub use worker::{Keep, KeepOutcome, Kept, LeaseKey, Progressed, WorkerChange, WorkerKind, WorkerRow, WorkersSeen};
 
@@ -312,7 +317,7 @@ pub struct UpstreamRow {
 
 /// A driver. Object-safe; every method may be called from any task. A method that writes returns after its commit.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Store: SessionStore + Send + Sync + 'static {
     /// Stores a call, or finds the execution that takes it.
     async fn submit(&self, submit: Submit) -> Result<SubmitOutcome>;
 

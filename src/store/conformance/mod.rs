@@ -9,6 +9,7 @@ mod payloads;
 mod repeats;
 mod retention;
 mod scene;
+mod sessions;
 mod storms;
 mod submissions;
 mod workers;
@@ -135,6 +136,14 @@ macro_rules! store_cases {
                 a_parked_round_gives_its_lease_up_and_keeps_its_state,
                 questions_of_what_has_ended_are_withdrawn_and_go_with_the_payloads,
                 sealing_keys_rotate_and_the_one_before_is_kept,
+            ],
+            sessions: [
+                a_session_comes_back_whole_in_another_process,
+                a_closed_session_is_closed_for_everybody_and_changes_no_more,
+                a_principal_has_at_most_so_many_sessions,
+                sessions_are_listed_by_owner_and_page,
+                a_stream_keeps_its_request_and_numbers_its_messages,
+                expired_sessions_go_unless_a_call_of_theirs_runs,
             ],
             storms: [
                 sixty_four_calls_with_one_key_are_one_execution,
