@@ -65,8 +65,8 @@ impl Default for Notices {
 impl Engine {
     /// Passes a notice on. Nobody may be there to take it.
     pub fn tell(&self, notice: Notice) {
-        if let Addressee::Execution(_) = notice.to {
-            return;
+        if let Addressee::Execution(id) = notice.to {
+            return self.waiters.message(id, notice);
         }
         let _ = self.notices.0.send(notice);
     }

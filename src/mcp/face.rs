@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::envelope;
+use super::input::Keys;
 use super::listing::Pages;
 use super::rate::Bucket;
 use super::session::Sessions;
@@ -103,6 +104,8 @@ pub struct Face {
     pub(super) pages: Pages,
     /// Authenticates cursors; the same for the life of the process, a stale cursor is a clear error.
     pub(super) cursor_key: [u8; 32],
+    /// Seal what clients bring back.
+    pub(super) keys: Mutex<Keys>,
     /// Ends when clients should be told to leave.
     pub draining: CancellationToken,
 }
@@ -122,6 +125,7 @@ impl Face {
             opening: Mutex::new(opening),
             pages: Pages::default(),
             cursor_key,
+            keys: Mutex::default(),
             draining: CancellationToken::new(),
             engine,
             settings,

@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -18,10 +19,12 @@ use super::era::Ruling;
 use super::face::Face;
 use super::frame;
 use super::id::Id;
+use super::input;
 use super::method;
 use super::reject::{RpcError, code};
 use super::session::InFlight;
 use super::stream::{carries_message, end_of, push_reply};
+use crate::engine::client::ClientContext;
 use crate::model::principal::Principal;
 use crate::model::revision::{Era, Revision};
 
@@ -35,6 +38,8 @@ const LINES_AT_ONCE: usize = 64;
 pub struct Connection {
     face: Arc<Face>,
     principal: Principal,
+    /// What the rest of the program knows the connection by.
+    id: String,
     session: Mutex<Opened>,
     in_flight: InFlight,
     outbox: mpsc::Sender<Outgoing>,
@@ -66,6 +71,7 @@ struct Opened {
     client_name: Option<String>,
     /// The picture of the tools that was there when the session opened; no news to its client.
     listing_version: u64,
+    client: Arc<ClientContext>,
 }
 
 struct Outgoing {
@@ -86,6 +92,7 @@ where
     let connection = Arc::new(Connection {
         face: face.clone(),
         principal: Principal::anonymous(),
+        id: format!("stdio-{}", hex::encode(&crate::engine::entropy()[..8])),
         session: Mutex::default(),
         in_flight: InFlight::default(),
         outbox,
@@ -201,6 +208,15 @@ impl Connection {
                         connection.in_flight.leave(&place);
                     });
                 }
+                (Message::Response { id, outcome }, _) => {
+                    // The next line may be a cancellation, which waits for no commit.
+                    if let Some(told) = input::told(id.as_ref(), outcome) {
+                        let connection = self.clone();
+                        self.requests.spawn(async move {
+                            connection.face.told_by_client(told, &connection.principal).await;
+                        });
+                    }
+                }
                 _ => {}
             },
             Entered::Batch(items) => {
@@ -227,8 +243,14 @@ impl Connection {
         };
         let listing_version = self.face.listing().await.version;
         let result = self.face.initialize_result(hello.revision).await;
+        let client = Arc::new(ClientContext {
+            revision: Some(hello.revision.name().to_owned()),
+            session: Some(self.id.clone()),
+            capabilities: hello.capabilities.and_then(|text| RawValue::from_string(text.to_string()).ok()),
+            log_level: None,
+        });
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
-            Opened { revision: Some(hello.revision), client_name: hello.client_name, listing_version };
+            Opened { revision: Some(hello.revision), client_name: hello.client_name, listing_version, client };
         let mut message = String::new();
         frame::result(&mut message, id, &result);
         self.send(&message, None).await;
@@ -250,7 +272,11 @@ impl Connection {
             Body::Call(call) => {
                 let named = call.meta.protocol.client_info.and_then(method::client_name);
                 let name = named.or(opened.client_name).unwrap_or_default();
-                let caller = Caller { principal: self.principal.clone(), name, era, key_headers: Vec::new() };
+                let client = match era {
+                    Era::Modern => method::modern_client(&call.meta, Some(&self.id)),
+                    Era::Legacy => opened.client,
+                };
+                let caller = Caller { principal: self.principal.clone(), name, era, key_headers: Vec::new(), client };
                 let token = call.meta.progress_token.clone();
                 let begun = self.face.call(&call, &caller, Some(flight)).await;
                 self.answer(id, begun, (token, revision)).await;
@@ -284,7 +310,18 @@ impl Connection {
                         Step::Answer(_) if conversation.is_withdrawn() => return,
                         Step::Answer(answered) => break answered,
                         Step::Progress(progress) => progress,
-                        Step::Message(_) | Step::Asked(_) => continue,
+                        Step::Message(notice) => {
+                            let mut message = String::new();
+                            frame::notification(&mut message, &notice.method, notice.params.as_deref());
+                            self.send(&message, None).await;
+                            continue;
+                        }
+                        Step::Asked(said) => {
+                            for said in said {
+                                self.send(&said.message, None).await;
+                            }
+                            continue;
+                        }
                     },
                     () = tokio::time::sleep(keep_alive), if token.is_some() => conversation.still_there(),
                 };
@@ -329,6 +366,7 @@ impl Connection {
                     name: name.to_owned(),
                     era: Era::Legacy,
                     key_headers: Vec::new(),
+                    client: method::unasked(&self.opened().client),
                 };
                 let answered = end_of(self.face.call(call, &caller, None).await).await;
                 push_reply(&mut out, id, &answered.reply);
