@@ -141,7 +141,7 @@ pub struct Offering {
 struct List {
     entries: Vec<Entry>,
     by_exposed: HashMap<String, usize>,
-    hints: Vec<CacheHint>,
+    hints: Vec<Option<CacheHint>>,
     mark: u64,
 }
 
@@ -221,8 +221,8 @@ impl Offering {
         list.by_exposed.get(exposed).map(|at| &list.entries[*at])
     }
 
-    /// What the upstreams say about keeping a list.
-    pub fn hints(&self, kind: Kind) -> &[CacheHint] {
+    /// What each upstream with entries in a list says about keeping it.
+    pub fn hints(&self, kind: Kind) -> &[Option<CacheHint>] {
         &self.list(kind).hints
     }
 
@@ -279,7 +279,9 @@ impl List {
             };
             self.entries.extend(object.map(|object| Entry { source, own, exposed, object }));
         }
-        self.hints.extend(listed.cache);
+        if !listed.items.is_empty() {
+            self.hints.push(listed.cache);
+        }
     }
 
     /// Leaves out what another one is called already; returns that.
