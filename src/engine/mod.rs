@@ -2,6 +2,7 @@
 //! SQL: it asks the store to decide by the rules of `model`, and tells whoever waits.
 
 mod again;
+pub mod asking;
 pub mod bulk;
 pub mod catalog;
 pub mod changes;

@@ -8,6 +8,7 @@ pub mod builtin;
 pub mod call;
 pub mod call_params;
 pub mod capabilities;
+pub mod conversation;
 pub mod cursor;
 pub mod envelope;
 pub mod era;
