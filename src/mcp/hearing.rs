@@ -84,8 +84,14 @@ impl Hearing {
         let mut changes = face.engine.catalog().changes();
         changes.borrow_and_update();
         let marks = face.offering_now(&ear.principal.namespace).marks;
-        let mut hearing =
-            Hearing { face: face.clone(), ear, notices, changes, marks: known.unwrap_or(marks), heard: VecDeque::new() };
+        let mut hearing = Hearing {
+            face: face.clone(),
+            ear,
+            notices,
+            changes,
+            marks: known.unwrap_or(marks),
+            heard: VecDeque::new(),
+        };
         hearing.compare();
         hearing
     }
@@ -192,9 +198,13 @@ impl Face {
     fn sees(&self, namespace: &str, upstream: &str) -> bool {
         let offering = self.offering_now(namespace);
         offering.sources.iter().any(|source| source.name == upstream)
-            || self.engine.catalog().listing().tools.iter().any(|tool| {
-                tool.upstream == upstream && tool.service.is_offered_in(namespace)
-            })
+            || self
+                .engine
+                .catalog()
+                .listing()
+                .tools
+                .iter()
+                .any(|tool| tool.upstream == upstream && tool.service.is_offered_in(namespace))
     }
 }
 

@@ -127,7 +127,8 @@ impl Face {
             let hearing = Hearing::new(&face, ear, None);
             let declared = face.offering(&asker.principal.namespace).await.declared;
             let filter = filter.within(declared);
-            let resources = face.subscribe_all(filter.resource_subscriptions.as_deref().unwrap_or_default(), &asker).await;
+            let resources =
+                face.subscribe_all(filter.resource_subscriptions.as_deref().unwrap_or_default(), &asker).await;
             let listener = Listener { id, filter, resources, teller };
             listener.acknowledge(tasks.as_ref().map(|tasks| &*tasks.ids)).await;
             Some(listener.listen(&face, hearing, tasks).await)

@@ -196,9 +196,13 @@ impl Offering {
             collisions.extend(list.settle(kind, sources));
         }
         offering.marks = Marks {
-            tools: mark(listing.tools.iter().filter(|tool| tool.service.is_offered_in(namespace)).map(|tool| {
-                (tool.exposed.as_str(), tool.definition.get())
-            })),
+            tools: mark(
+                listing
+                    .tools
+                    .iter()
+                    .filter(|tool| tool.service.is_offered_in(namespace))
+                    .map(|tool| (tool.exposed.as_str(), tool.definition.get())),
+            ),
             resources: offering.resources.mark ^ offering.templates.mark.rotate_left(1),
             prompts: offering.prompts.mark,
         };
@@ -269,7 +273,12 @@ impl List {
         };
         for item in listed.items.iter() {
             let Some(own) = string_member(item.get(), kind.key()) else {
-                tracing::warn!(upstream, list = kind.method(), "an entry was left out: it has no readable {}", kind.key());
+                tracing::warn!(
+                    upstream,
+                    list = kind.method(),
+                    "an entry was left out: it has no readable {}",
+                    kind.key()
+                );
                 continue;
             };
             let Some(exposed) = exposed(&own) else { continue };

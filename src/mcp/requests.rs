@@ -1,6 +1,9 @@
 //! Every request but `tools/call` and `initialize`: from its method to its answer, for both eras. Knows no transport;
 //! what the methods do is in their own modules.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use serde_json::value::RawValue;

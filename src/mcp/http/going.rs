@@ -49,7 +49,8 @@ pub(super) async fn answer(
     }
     let keep_alive = Duration::from_millis(face.settings.keep_alive_ms.max(1));
     let opened = !going.is_stream;
-    let streaming = Streaming { id: id.clone().into_owned(), going: Some(going), early, keep_alive, opened, _place: place };
+    let streaming =
+        Streaming { id: id.clone().into_owned(), going: Some(going), early, keep_alive, opened, _place: place };
     let stream = futures_util::stream::unfold(streaming, |mut streaming| async move {
         let chunk = streaming.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(chunk)), streaming))
