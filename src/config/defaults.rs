@@ -44,6 +44,8 @@ impl Default for Listener {
             max_initialize_burst: 1_000,
             keep_alive: Millis(10_000),
             json_within: Millis(1_000),
+            poll_after: None,
+            retry: Millis(1_000),
             response: Response::Auto,
             header_timeout: Millis(30_000),
             body_timeout: Millis(60_000),

@@ -15,6 +15,7 @@ use super::id::Id;
 use super::meta::{Meta, Params};
 use super::offering::{Kind, Offering};
 use super::reject::RpcError;
+use super::session::Session;
 use super::wishes::Wishes;
 use crate::engine::client::ClientContext;
 use crate::model::principal::{Principal, Scope};
@@ -31,6 +32,8 @@ pub struct Asker {
     pub client: Arc<ClientContext>,
     /// What a legacy session or connection has asked to hear; a modern client asks on each request.
     pub wishes: Option<Arc<Wishes>>,
+    /// The session, if it is one that is kept.
+    pub session: Option<Arc<Session>>,
     /// Ends when the client takes the request back.
     pub withdrawn: CancellationToken,
 }
@@ -103,7 +106,7 @@ impl Face {
             (_, "prompts/get") => self.get_prompt(request, asker).await,
             (_, "completion/complete") => self.complete(request, asker).await,
             (Era::Legacy, "resources/subscribe") => self.subscribe_legacy(request, asker).await,
-            (Era::Legacy, "resources/unsubscribe") => self.unsubscribe_legacy(request, asker).into(),
+            (Era::Legacy, "resources/unsubscribe") => self.unsubscribe_legacy(request, asker).await.into(),
             (Era::Legacy, "logging/setLevel") => self.set_level(request, asker).await.into(),
             (Era::Modern, "subscriptions/listen") => self.listen(request, asker).await,
             (Era::Modern, method) => Finished::from(self.modern_method(method, request.params, namespace).await).into(),

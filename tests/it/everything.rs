@@ -126,10 +126,9 @@ async fn legacy_clients_hear_of_resources_they_subscribed_to_and_log_notices() {
         let running = Server::start(server, setup.folder()).await;
         let served = setup.clone().config(&server_table("it", &running.target, "")).serve().await;
         let wrapped = Setup::new("");
-        for (kind, target) in [
-            (Kind::Sdk1, served.target()),
-            (Kind::Python(Mode::Legacy), wrapped.wrap(&running.target)),
-        ] {
+        for (kind, target) in
+            [(Kind::Sdk1, served.target()), (Kind::Python(Mode::Legacy), wrapped.wrap(&running.target))]
+        {
             hears_what_it_asked_for(kind, &target).await;
         }
     }
@@ -172,13 +171,15 @@ async fn two_servers_are_merged_in_the_order_of_configuration() {
     let program = Setup::new(&format!("{}{}", table("left"), table("right"))).serve().await;
     let client = Client::connect(Kind::Sdk1, &program.target()).await;
     let prompts = client.request("prompts/list", json!({})).await.unwrap();
-    let names: Vec<&str> = prompts["prompts"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        prompts["prompts"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert!(names.contains(&"left__simple-prompt") && names.contains(&"right__simple-prompt"), "{names:?}");
     assert!(names.is_sorted_by_key(|name| name.starts_with("right__")), "{names:?}");
     let prompt = client.request("prompts/get", json!({"name": "right__simple-prompt"})).await.unwrap();
     assert!(prompt["messages"].is_array());
     let resources = client.request("resources/list", json!({})).await.unwrap();
-    let mut uris: Vec<&str> = resources["resources"].as_array().unwrap().iter().map(|one| one["uri"].as_str().unwrap()).collect();
+    let mut uris: Vec<&str> =
+        resources["resources"].as_array().unwrap().iter().map(|one| one["uri"].as_str().unwrap()).collect();
     let listed = uris.len();
     uris.sort_unstable();
     uris.dedup();

@@ -124,6 +124,7 @@ fn asker(revision: Revision) -> Asker {
         revision,
         client: Arc::new(client),
         wishes: (!revision.is_modern()).then(Arc::default),
+        session: None,
         withdrawn: CancellationToken::new(),
     }
 }
@@ -283,7 +284,7 @@ async fn a_session_hears_what_it_subscribed_to_and_from_its_level_on() {
     tell(everybody.clone(), updated, json!({"uri": "r:1"}));
     assert!(soon(hearing.next()).await.contains(r#""data":3"#));
     assert!(soon(hearing.next()).await.contains(r#""uri":"r:1""#));
-    assert_eq!(wishes.stored().subscriptions, ["r:1"]);
+    assert_eq!(wishes.uris(), ["r:1"]);
     // A list that its upstream says has changed is told, although it is the same.
     tell(everybody, "notifications/prompts/list_changed", json!({}));
     assert!(soon(hearing.next()).await.contains("prompts/list_changed"));
