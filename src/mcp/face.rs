@@ -12,7 +12,7 @@ use super::listen::TaskNews;
 use super::listing::Pages;
 use super::offering::Offerings;
 use super::rate::Bucket;
-use super::request_state;
+use super::sealed_state;
 use super::session::Sessions;
 use crate::engine::Engine;
 use crate::engine::catalog::{Listing, ResponseMode};
@@ -115,7 +115,7 @@ pub struct Face {
     /// Resources and prompts as each namespace sees them.
     pub(super) offerings: Offerings,
     /// Seals what clients hand back unread.
-    pub state_keys: request_state::Keys,
+    pub state_keys: sealed_state::Keys,
     /// Places for streams of `subscriptions/listen`.
     pub(super) listeners: Arc<Semaphore>,
     /// Where news of tasks come from, where there are tasks.
@@ -141,7 +141,7 @@ impl Face {
             opening: Mutex::new(opening),
             pages: Pages::default(),
             offerings: Offerings::default(),
-            state_keys: request_state::Keys::random(),
+            state_keys: sealed_state::Keys::random(),
             listeners: Arc::new(Semaphore::new(settings.listeners_max)),
             task_news: OnceLock::new(),
             cursor_key,
