@@ -13,6 +13,7 @@ mod cases_unknown;
 mod cli;
 mod cli_outputs;
 mod clients_direct;
+mod conformance;
 mod connect;
 mod crash_descendants;
 mod crash_load;
