@@ -19,6 +19,7 @@ pub mod listing;
 pub mod meta;
 pub mod method;
 pub mod names;
+pub mod param_headers;
 pub mod progress;
 pub mod rate;
 pub mod reject;
