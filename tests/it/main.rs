@@ -45,5 +45,6 @@ mod startup;
 mod support;
 mod through;
 mod tidy;
+mod trace;
 mod worker_protocol;
 mod wrap_end;
