@@ -31,6 +31,11 @@ impl<'a> Attempt<'a> {
         Self { job, report, leg, engine: engine.clone(), asked: AtomicU32::new(0) }
     }
 
+    /// The call ends because this process does.
+    pub fn is_shutdown(&self) -> bool {
+        self.engine.upgrade().is_some_and(|engine| engine.halting().is_cancelled())
+    }
+
     /// A client of 2026-07-28 gets no log messages unless it asked for them; every client none below its level.
     fn wants(&self, params: Option<&RawValue>) -> bool {
         let client = &self.job.client;
@@ -64,11 +69,8 @@ impl Caller for Attempt<'_> {
     async fn ask(&self, request: &ServerRequest) -> Answer {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let params = request.params.as_ref().map_or("{}", |params| params.get());
-        let question = Question {
-            key: format!("q{number}"),
-            method: request.method.clone(),
-            params: Arc::from(one_line(params)),
-        };
+        let question =
+            Question { key: format!("q{number}"), method: request.method.clone(), params: Arc::from(one_line(params)) };
         let told = match self.job.asks.ask(question).await {
             Ok(Told::Result(result)) => RawValue::from_string(result.to_string()).map(Answer::Result),
             Ok(Told::Error(error)) => RawValue::from_string(error.to_string()).map(Answer::Error),
