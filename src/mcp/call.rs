@@ -21,9 +21,11 @@ use crate::engine::ticket::Ticket;
 use crate::model::event::Order;
 use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
+use crate::model::json::quoted;
 use crate::model::policy::OnDisconnect;
 use crate::model::principal::{Principal, Scope};
 use crate::model::revision::Era;
+use crate::model::trace::TraceContext;
 
 /// Who calls, and how the answer has to look.
 #[derive(Clone, Debug)]
@@ -36,6 +38,8 @@ pub struct Caller {
     pub era: Era,
     /// The HTTP header `Idempotency-Key`, each time it was sent.
     pub key_headers: Vec<Vec<u8>>,
+    /// The trace context in the HTTP headers; one in `_meta` comes first.
+    pub trace: TraceContext,
 }
 
 /// What a call becomes at first.
@@ -90,7 +94,7 @@ impl Face {
             caller: if caller.principal.is_anonymous() { caller.name.clone() } else { String::new() },
             key: key.map(|key| key.into_owned()),
             arguments: arguments.into(),
-            meta: upstream_meta(params),
+            meta: upstream_meta(params, &caller.trace),
         };
         let ticket = self.engine.submit(call).await.map_err(|error| answer::refused(&error))?;
         let wait_ms = params.meta.wait_ms.unwrap_or(tool.service.wait_ms);
@@ -237,19 +241,11 @@ fn require(caller: &Caller, scope: Scope) -> Result<(), RpcError> {
 
 /// The caller's `_meta` members that go upstream, as one object: what the protocol and we do not own, and the trace
 /// context.
-fn upstream_meta(params: &CallParams<'_>) -> Option<Arc<str>> {
+fn upstream_meta(params: &CallParams<'_>, in_headers: &TraceContext) -> Option<Arc<str>> {
     let meta = &params.meta;
-    let trace = [
-        ("traceparent", &meta.trace.traceparent),
-        ("tracestate", &meta.trace.tracestate),
-        ("baggage", &meta.trace.baggage),
-    ];
-    let mut members: Vec<String> = Vec::new();
-    for (name, value) in trace {
-        if let Some(value) = value {
-            members.push(format!("{}:{}", serde_json::json!(name), serde_json::json!(value)));
-        }
-    }
+    let trace = meta.trace.clone().or(in_headers.clone());
+    let mut members: Vec<String> =
+        trace.parts().map(|(name, value)| format!("{}:{}", quoted(name), quoted(value))).collect();
     for (name, value) in &meta.passthrough {
         members.push(format!("{}:{}", serde_json::json!(name), value.get()));
     }

@@ -24,6 +24,7 @@ use super::session::InFlight;
 use super::stream::{carries_message, end_of, push_reply};
 use crate::model::principal::Principal;
 use crate::model::revision::{Era, Revision};
+use crate::model::trace::TraceContext;
 
 /// Messages that may wait for a client that does not read.
 const OUTBOX_MAX: usize = 1_024;
@@ -250,7 +251,7 @@ impl Connection {
             Body::Call(call) => {
                 let named = call.meta.protocol.client_info.and_then(method::client_name);
                 let name = named.or(opened.client_name).unwrap_or_default();
-                let caller = Caller { principal: self.principal.clone(), name, era, key_headers: Vec::new() };
+                let caller = self.caller(name, era);
                 let token = call.meta.progress_token.clone();
                 let begun = self.face.call(&call, &caller, Some(flight)).await;
                 self.answer(id, begun, (token, revision)).await;
@@ -324,12 +325,7 @@ impl Connection {
         };
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Body::Call(call)) => {
-                let caller = Caller {
-                    principal: self.principal.clone(),
-                    name: name.to_owned(),
-                    era: Era::Legacy,
-                    key_headers: Vec::new(),
-                };
+                let caller = self.caller(name.to_owned(), Era::Legacy);
                 let answered = end_of(self.face.call(call, &caller, None).await).await;
                 push_reply(&mut out, id, &answered.reply);
                 answered.written();
@@ -348,6 +344,11 @@ impl Connection {
             }
             _ => None,
         }
+    }
+
+    fn caller(&self, name: String, era: Era) -> Caller {
+        let principal = self.principal.clone();
+        Caller { principal, name, era, key_headers: Vec::new(), trace: TraceContext::default() }
     }
 
     async fn send_error(&self, id: Option<&Id<'_>>, error: &RpcError) {

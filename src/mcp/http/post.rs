@@ -130,6 +130,7 @@ impl Post<'_> {
                 .iter()
                 .map(|value| value.as_bytes().to_vec())
                 .collect(),
+            trace: headers::trace(self.headers),
         }
     }
 }
