@@ -62,6 +62,9 @@ pub(super) async fn follow(attempt: &Attempt<'_>, engine: &Weak<Engine>, created
     };
     let task = Task { id, poll: poll_interval(created), answered: Vec::new() };
     task.keep(attempt, engine).await;
+    if let Some(engine) = engine.upgrade() {
+        engine.served_as_task(attempt.job.id);
+    }
     task.to_its_end(attempt, engine).await
 }
 
@@ -102,7 +105,7 @@ impl Task {
     }
 
     /// Follows the task. One that has ended without a good result is nothing for a later attempt to go on with.
-    async fn to_its_end(self, attempt: &Attempt<'_>, engine: &Weak<Engine>) -> Outcome {
+    async fn to_its_end(&self, attempt: &Attempt<'_>, engine: &Weak<Engine>) -> Outcome {
         let outcome = self.poll_to_end(attempt).await;
         let is_over = match &outcome {
             Outcome::Result(result) => crate::worker::is_error(result),
