@@ -27,6 +27,7 @@ use super::stream::{carries_message, end_of, push_reply};
 use crate::engine::client::ClientContext;
 use crate::model::principal::Principal;
 use crate::model::revision::{Era, Revision};
+use crate::model::trace::TraceContext;
 
 /// Messages that may wait for a client that does not read.
 const OUTBOX_MAX: usize = 1_024;
@@ -276,7 +277,7 @@ impl Connection {
                     Era::Modern => method::modern_client(&call.meta, Some(&self.id)),
                     Era::Legacy => opened.client,
                 };
-                let caller = Caller { principal: self.principal.clone(), name, era, key_headers: Vec::new(), client };
+                let caller = self.caller(name, era, client);
                 let token = call.meta.progress_token.clone();
                 let begun = self.face.call(&call, &caller, Some(flight)).await;
                 self.answer(id, begun, (token, revision)).await;
@@ -361,13 +362,8 @@ impl Connection {
         };
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Body::Call(call)) => {
-                let caller = Caller {
-                    principal: self.principal.clone(),
-                    name: name.to_owned(),
-                    era: Era::Legacy,
-                    key_headers: Vec::new(),
-                    client: method::unasked(&self.opened().client),
-                };
+                let client = method::unasked(&self.opened().client);
+                let caller = self.caller(name.to_owned(), Era::Legacy, client);
                 let answered = end_of(self.face.call(call, &caller, None).await).await;
                 push_reply(&mut out, id, &answered.reply);
                 answered.written();
@@ -386,6 +382,11 @@ impl Connection {
             }
             _ => None,
         }
+    }
+
+    fn caller(&self, name: String, era: Era, client: Arc<ClientContext>) -> Caller {
+        let principal = self.principal.clone();
+        Caller { principal, name, era, key_headers: Vec::new(), trace: TraceContext::default(), client }
     }
 
     async fn send_error(&self, id: Option<&Id<'_>>, error: &RpcError) {

@@ -15,6 +15,7 @@ pub mod retry;
 pub mod revision;
 pub mod scan;
 pub mod submit;
+pub mod trace;
 pub mod transitions;
 
 #[cfg(test)]

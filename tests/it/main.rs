@@ -44,5 +44,6 @@ mod startup;
 mod support;
 mod through;
 mod tidy;
+mod trace;
 mod worker_protocol;
 mod wrap_end;

@@ -146,6 +146,7 @@ impl Post<'_> {
                 .iter()
                 .map(|value| value.as_bytes().to_vec())
                 .collect(),
+            trace: headers::trace(self.headers),
         }
     }
 }
