@@ -197,7 +197,7 @@ async fn names(program: &Program, id: &str) -> Vec<String> {
     program.events(id).await.iter().map(|event| event["type"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-async fn state(program: &Program, id: &str) -> String {
+async fn state_of(program: &Program, id: &str) -> String {
     let rows = program.executions().await;
     let row = rows.iter().find(|row| row["id"] == *id).unwrap_or_else(|| panic!("no {id}"));
     row["state"].as_str().unwrap().to_owned()
@@ -302,7 +302,7 @@ async fn a_state_is_good_for_its_request_only_and_for_its_time() {
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
     let id = execution(&required).to_owned();
     // Nobody answers: the tool is told that the user turned away, and the state is good no more.
-    support::eventually_async("it ends", DEADLINE, async || state(&program, &id).await == "completed").await;
+    support::eventually_async("it ends", DEADLINE, async || state_of(&program, &id).await == "completed").await;
     let late = said(modern(url, &arguments, &continued(&required, "yes")), url).await;
     assert_eq!(late["error"]["code"], -32602, "{late}");
     let params = json!({"name": "durable_result", "arguments": {"execution_id": id}});
