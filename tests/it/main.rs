@@ -48,5 +48,6 @@ mod support;
 mod through;
 mod tidy;
 mod trace;
+mod upstream_asks;
 mod worker_protocol;
 mod wrap_end;
