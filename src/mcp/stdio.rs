@@ -81,7 +81,6 @@ struct Opened {
     revision: Option<Revision>,
     client_name: Option<String>,
     client: Arc<ClientContext>,
-    capabilities: Option<Arc<str>>,
 }
 
 struct Outgoing {
@@ -252,8 +251,6 @@ impl Connection {
             Ok(hello) => hello,
             Err(error) => return self.send_error(Some(id), &error).await,
         };
-        let marks = self.face.offering(&self.principal.namespace).await.marks;
-        let result = self.face.initialize_result(hello.revision, &self.principal.namespace).await;
         let Hello { revision, client_name, capabilities, .. } = hello;
         let client = Arc::new(ClientContext {
             revision: Some(revision.name().to_owned()),
@@ -261,8 +258,12 @@ impl Connection {
             capabilities: capabilities.as_ref().and_then(|text| RawValue::from_string(text.to_string()).ok()),
             log_level: None,
         });
+        // Before anything that waits for the server, which may wait for this.
+        self.face.engine.only_client(client.clone());
+        let marks = self.face.offering(&self.principal.namespace).await.marks;
+        let result = self.face.initialize_result(revision, &self.principal.namespace).await;
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
-            Opened { revision: Some(revision), client_name, client, capabilities };
+            Opened { revision: Some(revision), client_name, client };
         self.wishes.set_told(marks);
         let mut message = String::new();
         frame::result(&mut message, id, &result);
@@ -291,6 +292,7 @@ impl Connection {
                     Era::Modern => method::modern_client(&call.meta, Some(&self.id)),
                     Era::Legacy => opened.client,
                 };
+                self.face.engine.only_client(client.clone());
                 let caller = self.caller(name, era, client);
                 let token = call.meta.progress_token.clone();
                 let begun = self.face.call(&call, &caller, Some(flight)).await;
@@ -329,14 +331,11 @@ impl Connection {
         (revision, meta): (Revision, &super::meta::Meta<'_>),
         withdrawn: CancellationToken,
     ) -> Asker {
-        let legacy = || ClientContext {
-            revision: Some(revision.name().to_owned()),
-            session: None,
-            capabilities: opened.capabilities.as_deref().and_then(|raw| serde_json::from_str(raw).ok()),
-            log_level: self.wishes.level().map(|level| level.as_str().to_owned()),
-        };
+        let log_level = || self.wishes.level().map(|level| level.as_str().to_owned());
+        let legacy = || ClientContext { log_level: log_level(), ..(*opened.client).clone() };
         let client = if revision.is_modern() { modern_client(meta, revision) } else { legacy() };
         let client = Arc::new(ClientContext { session: Some(self.id.clone()), ..client });
+        self.face.engine.only_client(client.clone());
         let wishes = (!revision.is_modern()).then(|| self.wishes.clone());
         Asker { principal: self.principal.clone(), revision, client, wishes, session: None, withdrawn }
     }

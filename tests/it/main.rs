@@ -49,5 +49,6 @@ mod support;
 mod through;
 mod tidy;
 mod trace;
+mod upstream_asks;
 mod worker_protocol;
 mod wrap_end;
