@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::envelope;
 use super::exposure::Exposure;
+use super::input::Keys;
 use super::listen::TaskNews;
 use super::listing::Pages;
 use super::offering::Offerings;
@@ -122,6 +123,8 @@ pub struct Face {
     pub task_news: OnceLock<Arc<dyn TaskNews>>,
     /// Authenticates cursors; the same for the life of the process, a stale cursor is a clear error.
     pub(super) cursor_key: [u8; 32],
+    /// Seal what clients bring back.
+    pub(super) keys: Mutex<Keys>,
     /// Ends when clients should be told to leave.
     pub draining: CancellationToken,
 }
@@ -145,6 +148,7 @@ impl Face {
             listeners: Arc::new(Semaphore::new(settings.listeners_max)),
             task_news: OnceLock::new(),
             cursor_key,
+            keys: Mutex::default(),
             draining: CancellationToken::new(),
             engine,
             settings,

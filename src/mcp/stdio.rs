@@ -1,9 +1,11 @@
 //! MCP over stdin and stdout: one client, one connection, both eras. Each request runs on a task of its own, so that a
 //! slow call delays no cancellation. At the end of stdin running calls may linger; the work never depends on the pipe.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -20,9 +22,10 @@ use super::frame;
 use super::going::{Answering, Finished, Going, Said};
 use super::hearing::{Ear, LegacyHearing};
 use super::id::Id;
+use super::input;
 use super::method::{self, Hello};
 use super::reject::{RpcError, code};
-use super::requests::{Asker, Request, modern_client};
+use super::requests::{Asker, Request};
 use super::session::InFlight;
 use super::stream::{carries_message, end_of, push_reply};
 use super::wishes::Wishes;
@@ -40,14 +43,16 @@ const LINES_AT_ONCE: usize = 64;
 pub struct Connection {
     face: Arc<Face>,
     principal: Principal,
+    /// What the rest of the program knows the connection by.
+    id: String,
     session: Mutex<Opened>,
     in_flight: InFlight,
     outbox: mpsc::Sender<Outgoing>,
     requests: TaskTracker,
     /// What the client has asked to hear.
     wishes: Arc<Wishes>,
-    /// Tells this connection from others.
-    id: String,
+    /// A request of 2026-07-28 has said what its client can do.
+    is_known: AtomicBool,
     /// Told with each `initialize`.
     opening: Notify,
     /// Nothing more comes from the client: streams that wait for news are over.
@@ -77,7 +82,7 @@ pub struct Ended {
 struct Opened {
     revision: Option<Revision>,
     client_name: Option<String>,
-    capabilities: Option<Arc<str>>,
+    client: Arc<ClientContext>,
 }
 
 struct Outgoing {
@@ -98,12 +103,13 @@ where
     let connection = Arc::new(Connection {
         face: face.clone(),
         principal: Principal::anonymous(),
+        id: format!("stdio-{}", hex::encode(&crate::engine::entropy()[..8])),
         session: Mutex::default(),
         in_flight: InFlight::default(),
         outbox,
         requests: TaskTracker::new(),
         wishes: Arc::default(),
-        id: format!("stdio-{}", hex::encode(&crate::engine::entropy()[..8])),
+        is_known: AtomicBool::new(false),
         opening: Notify::new(),
         read_out: CancellationToken::new(),
         left: CancellationToken::new(),
@@ -215,6 +221,15 @@ impl Connection {
                         connection.in_flight.leave(&place);
                     });
                 }
+                (Message::Response { id, outcome }, _) => {
+                    // The next line may be a cancellation, which waits for no commit.
+                    if let Some(told) = input::told(id.as_ref(), outcome) {
+                        let connection = self.clone();
+                        self.requests.spawn(async move {
+                            connection.face.told_by_client(told, &connection.principal).await;
+                        });
+                    }
+                }
                 _ => {}
             },
             Entered::Batch(items) => {
@@ -242,8 +257,15 @@ impl Connection {
         let marks = self.face.offering(&self.principal.namespace).await.marks;
         let result = self.face.initialize_result(hello.revision, &self.principal.namespace).await;
         let Hello { revision, client_name, capabilities, .. } = hello;
+        let client = Arc::new(ClientContext {
+            revision: Some(revision.name().to_owned()),
+            session: Some(self.id.clone()),
+            capabilities: capabilities.and_then(|text| RawValue::from_string(text.to_string()).ok()),
+            log_level: None,
+        });
+        self.face.engine.only_client(client.clone());
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
-            Opened { revision: Some(revision), client_name, capabilities };
+            Opened { revision: Some(revision), client_name, client };
         self.wishes.set_told(marks);
         let mut message = String::new();
         frame::result(&mut message, id, &result);
@@ -266,9 +288,10 @@ impl Connection {
         };
         match body {
             Body::Call(call) => {
+                let client = self.client(&opened, (revision, &call.meta));
                 let named = call.meta.protocol.client_info.and_then(method::client_name);
                 let name = named.or(opened.client_name).unwrap_or_default();
-                let caller = Caller { principal: self.principal.clone(), name, era, key_headers: Vec::new() };
+                let caller = Caller { principal: self.principal.clone(), name, era, key_headers: Vec::new(), client };
                 let token = call.meta.progress_token.clone();
                 let begun = self.face.call(&call, &caller, Some(flight)).await;
                 self.answer(id, begun, (token, revision)).await;
@@ -300,20 +323,37 @@ impl Connection {
         }
     }
 
+    /// The client that `initialize` told of, with what it has asked for since.
+    fn legacy_client(&self, opened: &Opened) -> Arc<ClientContext> {
+        match self.wishes.level() {
+            None => opened.client.clone(),
+            Some(level) => {
+                let log_level = Some(level.as_str().to_owned());
+                Arc::new(ClientContext { log_level, ..(*opened.client).clone() })
+            }
+        }
+    }
+
+    /// The client of a request.
+    fn client(&self, opened: &Opened, (revision, meta): (Revision, &super::meta::Meta<'_>)) -> Arc<ClientContext> {
+        if !revision.is_modern() {
+            return self.legacy_client(opened);
+        }
+        let client = method::modern_client(meta, Some(&self.id));
+        // Nobody else is served over this pipe; the first request says as much of it as any.
+        if !self.is_known.swap(true, Ordering::Relaxed) {
+            self.face.engine.only_client(client.clone());
+        }
+        client
+    }
+
     fn asker(
         &self,
         opened: &Opened,
         (revision, meta): (Revision, &super::meta::Meta<'_>),
         withdrawn: CancellationToken,
     ) -> Asker {
-        let legacy = || ClientContext {
-            revision: Some(revision.name().to_owned()),
-            session: None,
-            capabilities: opened.capabilities.as_deref().and_then(|raw| serde_json::from_str(raw).ok()),
-            log_level: self.wishes.level().map(|level| level.as_str().to_owned()),
-        };
-        let client = if revision.is_modern() { modern_client(meta, revision) } else { legacy() };
-        let client = Arc::new(ClientContext { session: Some(self.id.clone()), ..client });
+        let client = self.client(opened, (revision, meta));
         let wishes = (!revision.is_modern()).then(|| self.wishes.clone());
         Asker { principal: self.principal.clone(), revision, client, wishes, session: None, withdrawn }
     }
@@ -335,7 +375,18 @@ impl Connection {
                         Step::Answer(_) if conversation.is_withdrawn() => return,
                         Step::Answer(answered) => break answered,
                         Step::Progress(progress) => progress,
-                        Step::Message(_) | Step::Asked(_) => continue,
+                        Step::Message(notice) => {
+                            let mut message = String::new();
+                            frame::notification(&mut message, &notice.method, notice.params.as_deref());
+                            self.send(&message, None).await;
+                            continue;
+                        }
+                        Step::Asked(said) => {
+                            for said in said {
+                                self.send(&said.message, None).await;
+                            }
+                            continue;
+                        }
                     },
                     () = tokio::time::sleep(keep_alive), if token.is_some() => conversation.still_there(),
                 };
@@ -379,6 +430,7 @@ impl Connection {
                     name: opened.client_name.clone().unwrap_or_default(),
                     era: Era::Legacy,
                     key_headers: Vec::new(),
+                    client: method::unasked(&self.legacy_client(opened)),
                 };
                 let answered = end_of(self.face.call(call, &caller, None).await).await;
                 push_reply(&mut out, id, &answered.reply);

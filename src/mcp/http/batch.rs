@@ -39,7 +39,8 @@ impl Post<'_> {
         };
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Params::Call(call)) => {
-                let caller = self.caller(session.client_name.clone().unwrap_or_default(), Era::Legacy);
+                let name = session.client_name.clone().unwrap_or_default();
+                let caller = self.caller(name, Era::Legacy, method::unasked(&session.context()));
                 let Some(place) = session.in_flight.enter(id, self.face.settings.in_flight_max) else {
                     let error = answer::overload("too many calls are in flight in this session".into());
                     frame::error(&mut out, Some(id), &error);
