@@ -1,17 +1,20 @@
 //! MCP over stdin and stdout: one client, one connection, both eras. Each request runs on a task of its own, so that a
 //! slow call delays no cancellation. At the end of stdin running calls may linger; the work never depends on the pipe.
 
+mod lines;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::lines::{Line, read_line};
 use super::admit::{self, Admitted, Body, Entered};
 use super::answer;
 use super::call::{Begun, Caller, Hold, Step, progress_params};
@@ -466,51 +469,5 @@ impl Connection {
 
     fn opened(&self) -> Opened {
         self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// What was read of a line.
-pub enum Line {
-    /// All of it, its newline included.
-    Whole,
-    /// More than was permitted; nothing of it is kept.
-    TooLong,
-    /// There is nothing more.
-    End,
-}
-
-/// Reads up to a newline; an over-long line is skipped to its end without keeping it.
-pub async fn read_line<R: AsyncBufRead + Unpin>(
-    input: &mut R,
-    line: &mut Vec<u8>,
-    bytes_max: usize,
-) -> std::io::Result<Line> {
-    let mut too_long = false;
-    loop {
-        let available = input.fill_buf().await?;
-        if available.is_empty() {
-            return Ok(if line.is_empty() && !too_long {
-                Line::End
-            } else if too_long {
-                Line::TooLong
-            } else {
-                Line::Whole
-            });
-        }
-        let (piece, ends) = match available.iter().position(|byte| *byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (available.len(), false),
-        };
-        if line.len() + piece > bytes_max + 1 {
-            too_long = true;
-            line.clear();
-        }
-        if !too_long {
-            line.extend_from_slice(&available[..piece]);
-        }
-        input.consume(piece);
-        if ends {
-            return Ok(if too_long { Line::TooLong } else { Line::Whole });
-        }
     }
 }
