@@ -35,6 +35,7 @@ use super::wishes::Wishes;
 use crate::engine::client::ClientContext;
 use crate::model::principal::Principal;
 use crate::model::revision::{Era, Revision};
+use crate::model::trace::TraceContext;
 
 /// Messages that may wait for a client that does not read.
 const OUTBOX_MAX: usize = 1_024;
@@ -294,7 +295,7 @@ impl Connection {
                 let client = self.client(&opened, (revision, &call.meta));
                 let named = call.meta.protocol.client_info.and_then(method::client_name);
                 let name = named.or(opened.client_name).unwrap_or_default();
-                let caller = Caller { principal: self.principal.clone(), name, era, key_headers: Vec::new(), client };
+                let caller = self.caller(name, era, client);
                 let token = call.meta.progress_token.clone();
                 let begun = self.face.call(&call, &caller, Some(flight)).await;
                 self.answer(id, begun, (token, revision)).await;
@@ -428,13 +429,8 @@ impl Connection {
         };
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Body::Call(call)) => {
-                let caller = Caller {
-                    principal: self.principal.clone(),
-                    name: opened.client_name.clone().unwrap_or_default(),
-                    era: Era::Legacy,
-                    key_headers: Vec::new(),
-                    client: method::unasked(&self.legacy_client(opened)),
-                };
+                let name = opened.client_name.clone().unwrap_or_default();
+                let caller = self.caller(name, Era::Legacy, method::unasked(&self.legacy_client(opened)));
                 let answered = end_of(self.face.call(call, &caller, None).await).await;
                 push_reply(&mut out, id, &answered.reply);
                 answered.written();
@@ -452,6 +448,11 @@ impl Connection {
             }
             _ => None,
         }
+    }
+
+    fn caller(&self, name: String, era: Era, client: Arc<ClientContext>) -> Caller {
+        let principal = self.principal.clone();
+        Caller { principal, name, era, key_headers: Vec::new(), client, trace: TraceContext::default() }
     }
 
     async fn send_error(&self, id: Option<&Id<'_>>, error: &RpcError) {

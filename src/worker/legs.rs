@@ -70,8 +70,8 @@ pub struct Whose<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Principal(String, String),
-    /// A session's id is unique over namespaces; the namespace stands here all the same.
-    Session(String, String),
+    /// Namespace, principal, session: an id alone proves nothing about whose session it is.
+    Session(String, String, String),
 }
 
 /// A leg of its own, with those who use it.
@@ -200,7 +200,7 @@ impl Legs {
 
     /// Ends the legs of a session; what still runs on them ends first.
     pub fn session_ended(&self, session: &str) {
-        self.all().retain(|key, _| !matches!(key, Key::Session(_, ended) if ended == session));
+        self.all().retain(|key, _| !matches!(key, Key::Session(.., ended) if ended == session));
     }
 
     /// How many legs there are beside the shared one.
@@ -217,7 +217,10 @@ impl Legs {
         let namespace = whose.namespace.to_owned();
         match self.settings.isolation {
             Isolation::Principal => Some(Key::Principal(namespace, whose.principal.to_owned())),
-            Isolation::Session => whose.client.session.clone().map(|session| Key::Session(namespace, session)),
+            Isolation::Session => {
+                let principal = whose.principal.to_owned();
+                whose.client.session.clone().map(|session| Key::Session(namespace, principal, session))
+            }
             Isolation::Shared | Isolation::Call => None,
         }
     }
@@ -237,7 +240,7 @@ impl Legs {
             settings.era = EraChoice::LegacyFirst;
         }
         settings.tell = match key {
-            Some(Key::Session(_, session)) => tell(&self.engine, &template.name, Addressee::Session(session.clone())),
+            Some(Key::Session(.., session)) => tell(&self.engine, &template.name, Addressee::Session(session.clone())),
             Some(Key::Principal(namespace, subject)) => {
                 let (namespace, subject) = (namespace.clone(), subject.clone());
                 tell(&self.engine, &template.name, Addressee::Principal { namespace, subject })

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use self::attempt::Attempt;
 use self::rounds::Asked;
+pub use self::task::is_task;
 use super::executor::{Executor, Job, Outcome, Report};
 use super::legs::{Legs, Whose};
 use super::upstream::message::{result_type, unsupported_result};
