@@ -10,7 +10,7 @@ use super::call::Begun;
 use super::face::Face;
 use super::id::Id;
 use super::input;
-use super::log_level::{self, LogLevel};
+use super::log_level;
 use super::progress::Rising;
 use super::reject::{RpcError, code};
 use super::session::Flight;
@@ -181,8 +181,11 @@ impl Conversation {
                         let answer = self.answered(reply, Kind::Whole);
                         return self.after_withdrawals(settled.head.id(), answer);
                     }
-                    News::Message(notice) if self.hears(&notice) => return Step::Message(notice),
-                    News::Message(_) => {}
+                    News::Message(notice) => {
+                        if log_level::hears(&self.client, &notice) {
+                            return Step::Message(notice);
+                        }
+                    }
                     News::Asked(round) => self.asking.told = Some(round),
                     News::Progress(progress) => {
                         if let Some(progress) = self.rising.next(progress) {
@@ -204,16 +207,6 @@ impl Conversation {
                 }
             }
         }
-    }
-
-    /// A request of 2026-07-28 hears log messages only if it asks for them, from its level on.
-    fn hears(&self, notice: &Notice) -> bool {
-        if self.audience.era == Era::Legacy || notice.method != MESSAGE {
-            return true;
-        }
-        let least = self.client.log_level.as_deref().and_then(LogLevel::find);
-        let params = notice.params.as_deref().unwrap_or("{}");
-        least.is_some_and(|least| log_level::passes(params, Some(least)))
     }
 
     /// What the client is told of a round: nothing, requests, or the answer that is a question.
