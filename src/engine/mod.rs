@@ -23,6 +23,7 @@ pub mod remote;
 pub mod running;
 pub mod scheduler;
 pub mod sessions;
+pub mod served_tasks;
 pub mod slots;
 pub mod submit;
 pub mod ticket;
@@ -164,6 +165,7 @@ pub struct Engine {
     clients: client::Clients,
     forwarders: forward::Forwarders,
     notices: notices::Notices,
+    served_tasks: served_tasks::ServedTasks,
     local: OnceLock<Arc<dyn LocalWorker>>,
     remote: remote::registry::Registry,
     held: remote::held::Held,
@@ -199,6 +201,7 @@ impl Engine {
             clients: client::Clients::default(),
             forwarders: forward::Forwarders::default(),
             notices: notices::Notices::default(),
+            served_tasks: served_tasks::ServedTasks::default(),
             local: OnceLock::new(),
             remote: remote::registry::Registry::default(),
             held: remote::held::Held::default(),

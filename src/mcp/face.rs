@@ -1,14 +1,19 @@
 //! What every transport of the protocol face shares: the engine, the settings, the lists. Speaks no transport.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::envelope;
+use super::exposure::Exposure;
 use super::input::Keys;
+use super::listen::TaskNews;
 use super::listing::Pages;
+use super::offering::Offerings;
 use super::rate::Bucket;
+use super::sealed_state;
 use super::session::Sessions;
 use crate::engine::Engine;
 use crate::engine::catalog::{Listing, ResponseMode};
@@ -26,7 +31,7 @@ pub struct Settings {
     pub json_within_ms: u64,
     /// A waiting stream says something at least so often.
     pub keep_alive_ms: u64,
-    /// Tools in one page of a list.
+    /// Entries in one page of a list.
     pub page_size: usize,
     /// Legacy sessions that stay in memory while nobody uses them; the others come back from the store.
     pub sessions_cached: usize,
@@ -50,6 +55,10 @@ pub struct Settings {
     pub builtins: Builtins,
     /// How long the lists may be cached by clients (2026-07-28).
     pub list_ttl_ms: u64,
+    /// What is shown of the upstreams to whom, besides tools.
+    pub exposure: Exposure,
+    /// Streams of `subscriptions/listen` at once (2026-07-28).
+    pub listeners_max: usize,
     /// True when nobody has to prove who they are, so that callers are told apart by client name.
     pub anonymous: bool,
 }
@@ -85,6 +94,8 @@ impl Default for Settings {
             result_wait_ms: 50_000,
             builtins: Builtins::default(),
             list_ttl_ms: 60_000,
+            exposure: Exposure::default(),
+            listeners_max: 10_000,
             anonymous: true,
         }
     }
@@ -102,6 +113,14 @@ pub struct Face {
     pub(super) opening: Mutex<Bucket>,
     /// Rendered pages of the tool list.
     pub(super) pages: Pages,
+    /// Resources and prompts as each namespace sees them.
+    pub(super) offerings: Offerings,
+    /// Seals what clients hand back unread.
+    pub state_keys: sealed_state::Keys,
+    /// Places for streams of `subscriptions/listen`.
+    pub(super) listeners: Arc<Semaphore>,
+    /// Where news of tasks come from, where there are tasks.
+    pub task_news: OnceLock<Arc<dyn TaskNews>>,
     /// Authenticates cursors; the same for the life of the process, a stale cursor is a clear error.
     pub(super) cursor_key: [u8; 32],
     /// Seal what clients bring back.
@@ -124,6 +143,10 @@ impl Face {
             sessions: Sessions::default(),
             opening: Mutex::new(opening),
             pages: Pages::default(),
+            offerings: Offerings::default(),
+            state_keys: sealed_state::Keys::random(),
+            listeners: Arc::new(Semaphore::new(settings.listeners_max)),
+            task_news: OnceLock::new(),
             cursor_key,
             keys: Mutex::default(),
             draining: CancellationToken::new(),

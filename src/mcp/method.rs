@@ -1,4 +1,5 @@
-//! Every method but `tools/call`: what it answers, per era. Sessions and transports are elsewhere.
+//! What `initialize` says, the methods that ask no upstream, and notifications of clients. The others are in `requests`;
+//! sessions and transports are elsewhere.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -77,8 +78,8 @@ impl Face {
     /// A request of 2026-07-28.
     pub async fn modern_method(&self, method: &str, params: &Params<'_>, namespace: &str) -> Answer {
         match method {
-            "server/discover" => Ok(self.discover_result().await.into()),
-            "tools/list" => self.list(Era::Modern, params, namespace).await,
+            "server/discover" => Ok(self.discover_result(namespace).await.into()),
+            "tools/list" => self.list_tools(Era::Modern, params, namespace).await,
             _ => Err(unknown_method(method)),
         }
     }
@@ -87,24 +88,27 @@ impl Face {
     pub async fn legacy_method(&self, method: &str, params: &Params<'_>, namespace: &str) -> Answer {
         match method {
             "ping" => Ok("{}".into()),
-            "tools/list" => self.list(Era::Legacy, params, namespace).await,
+            "tools/list" => self.list_tools(Era::Legacy, params, namespace).await,
             _ => Err(unknown_method(method)),
         }
     }
 
-    async fn list(&self, era: Era, params: &Params<'_>, namespace: &str) -> Answer {
-        let cursor = match params.get("cursor") {
-            Some(raw) if raw.get() != "null" => match params.text("cursor") {
-                Some(cursor) => Some(cursor),
-                None => {
-                    let error = RpcError::new(code::INVALID_PARAMS, "the cursor must be a string");
-                    return Err((Source::Handler, error));
-                }
-            },
-            _ => None,
-        };
+    async fn list_tools(&self, era: Era, params: &Params<'_>, namespace: &str) -> Answer {
+        let cursor = cursor_of(params)?;
         let page = self.tools_list(era, namespace, cursor.as_deref()).await;
         page.map_err(|bad| (Source::Handler, bad.rpc_error()))
+    }
+}
+
+/// The cursor of a list request. Errors: it is no string.
+pub(super) fn cursor_of<'a>(params: &Params<'a>) -> Result<Option<Cow<'a, str>>, (Source, RpcError)> {
+    match (params.get("cursor"), params.text("cursor")) {
+        (None, _) => Ok(None),
+        (_, Some(cursor)) => Ok(Some(cursor)),
+        (Some(_), None) => {
+            let error = RpcError::new(code::INVALID_PARAMS, "the cursor must be a string");
+            Err((Source::Handler, error))
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -18,12 +18,16 @@ use super::envelope::Message;
 use super::era::Ruling;
 use super::face::Face;
 use super::frame;
+use super::going::{Answering, Finished, Going, Said};
+use super::hearing::{Ear, LegacyHearing};
 use super::id::Id;
 use super::input;
-use super::method;
+use super::method::{self, Hello};
 use super::reject::{RpcError, code};
+use super::requests::{Asker, Request, modern_client};
 use super::session::InFlight;
 use super::stream::{carries_message, end_of, push_reply};
+use super::wishes::Wishes;
 use crate::engine::client::ClientContext;
 use crate::model::principal::Principal;
 use crate::model::revision::{Era, Revision};
@@ -45,6 +49,12 @@ pub struct Connection {
     in_flight: InFlight,
     outbox: mpsc::Sender<Outgoing>,
     requests: TaskTracker,
+    /// What the client has asked to hear.
+    wishes: Arc<Wishes>,
+    /// Told with each `initialize`.
+    opening: Notify,
+    /// Nothing more comes from the client: streams that wait for news are over.
+    read_out: CancellationToken,
     /// The client is gone: nobody waits for the answers to its requests.
     left: CancellationToken,
 }
@@ -70,9 +80,8 @@ pub struct Ended {
 struct Opened {
     revision: Option<Revision>,
     client_name: Option<String>,
-    /// The picture of the tools that was there when the session opened; no news to its client.
-    listing_version: u64,
     client: Arc<ClientContext>,
+    capabilities: Option<Arc<str>>,
 }
 
 struct Outgoing {
@@ -98,12 +107,16 @@ where
         in_flight: InFlight::default(),
         outbox,
         requests: TaskTracker::new(),
+        wishes: Arc::default(),
+        opening: Notify::new(),
+        read_out: CancellationToken::new(),
         left: CancellationToken::new(),
     });
     let changes = tokio::spawn(announce_changes(connection.clone()));
     let read = connection.read(input).await;
     let linger_until = Instant::now() + leaving.linger;
     changes.abort();
+    connection.read_out.cancel();
     connection.requests.close();
     let answered = tokio::select! {
         biased;
@@ -146,17 +159,14 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, mut inbox: mpsc::Receiver<O
     }
 }
 
+/// Tells the client what its upstreams say unasked, from its `initialize` on.
 async fn announce_changes(connection: Arc<Connection>) {
-    let mut changes = connection.face.engine.catalog().changes();
-    changes.borrow_and_update();
-    while changes.changed().await.is_ok() {
-        let version = *changes.borrow_and_update();
-        let opened = connection.opened();
-        if opened.revision.is_some() && opened.listing_version < version {
-            let mut message = String::new();
-            frame::notification(&mut message, "notifications/tools/list_changed", None);
-            connection.send(&message, None).await;
-        }
+    connection.opening.notified().await;
+    let ear = Ear { principal: connection.principal.clone(), session: Some(connection.id.clone()) };
+    let mut hearing = LegacyHearing::new(&connection.face, ear, &connection.wishes);
+    loop {
+        let message = hearing.next().await;
+        connection.send(&message, None).await;
     }
 }
 
@@ -238,23 +248,27 @@ impl Connection {
     }
 
     async fn open(&self, id: &Id<'_>, params: &super::meta::Params<'_>) {
-        let hello = match method::Hello::read(params) {
+        let hello = match Hello::read(params) {
             Ok(hello) => hello,
             Err(error) => return self.send_error(Some(id), &error).await,
         };
-        let listing_version = self.face.listing().await.version;
-        let result = self.face.initialize_result(hello.revision).await;
+        let marks = self.face.offering(&self.principal.namespace).await.marks;
+        let result = self.face.initialize_result(hello.revision, &self.principal.namespace).await;
+        let Hello { revision, client_name, capabilities, .. } = hello;
         let client = Arc::new(ClientContext {
-            revision: Some(hello.revision.name().to_owned()),
+            revision: Some(revision.name().to_owned()),
             session: Some(self.id.clone()),
-            capabilities: hello.capabilities.and_then(|text| RawValue::from_string(text.to_string()).ok()),
+            capabilities: capabilities.as_ref().and_then(|text| RawValue::from_string(text.to_string()).ok()),
             log_level: None,
         });
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
-            Opened { revision: Some(hello.revision), client_name: hello.client_name, listing_version, client };
+            Opened { revision: Some(revision), client_name, client, capabilities };
+        self.wishes.set_told(marks);
         let mut message = String::new();
         frame::result(&mut message, id, &result);
         self.send(&message, None).await;
+        // Only now: what is news must not come before the answer.
+        self.opening.notify_one();
     }
 
     /// Runs one request. The line is read a second time here: parsing is cheap, and the task owns what it borrows.
@@ -282,22 +296,55 @@ impl Connection {
                 let begun = self.face.call(&call, &caller, Some(flight)).await;
                 self.answer(id, begun, (token, revision)).await;
             }
-            Body::Other { params, .. } => {
-                let namespace = &self.principal.namespace;
-                let answer = match era {
-                    Era::Modern => self.face.modern_method(method, &params, namespace).await,
-                    Era::Legacy => self.face.legacy_method(method, &params, namespace).await,
-                };
-                match answer {
-                    Ok(result) => {
-                        let mut message = String::new();
-                        frame::result(&mut message, id, &result);
-                        self.send(&message, None).await;
-                    }
-                    Err((_, error)) => self.send_error(Some(id), &error).await,
+            Body::Other { params, meta } => {
+                let asker = self.asker(&opened, (revision, &meta), flight.withdrawn.clone());
+                let request = Request { id, method, params: &params, raw: message.params(), meta: &meta };
+                match self.face.request(request, &asker).await {
+                    Answering::Now(finished) => self.send_finished(id, &finished).await,
+                    Answering::Going(going) => self.go(id, going).await,
                 }
             }
         }
+    }
+
+    /// Tells what comes before an answer, and the answer.
+    async fn go(&self, id: &Id<'_>, mut going: Going) {
+        let is_stream = going.is_stream;
+        loop {
+            let said = tokio::select! {
+                said = going.next() => said,
+                () = self.read_out.cancelled(), if is_stream => return,
+            };
+            match said {
+                Said::Message(message) => self.send(&message, None).await,
+                Said::End(finished) => return self.send_finished(id, &finished).await,
+                Said::Over => return,
+            }
+        }
+    }
+
+    fn asker(
+        &self,
+        opened: &Opened,
+        (revision, meta): (Revision, &super::meta::Meta<'_>),
+        withdrawn: CancellationToken,
+    ) -> Asker {
+        let legacy = || ClientContext {
+            revision: Some(revision.name().to_owned()),
+            session: None,
+            capabilities: opened.capabilities.as_deref().and_then(|raw| serde_json::from_str(raw).ok()),
+            log_level: self.wishes.level().map(|level| level.as_str().to_owned()),
+        };
+        let client = if revision.is_modern() { modern_client(meta, revision) } else { legacy() };
+        let client = Arc::new(ClientContext { session: Some(self.id.clone()), ..client });
+        let wishes = (!revision.is_modern()).then(|| self.wishes.clone());
+        Asker { principal: self.principal.clone(), revision, client, wishes, session: None, withdrawn }
+    }
+
+    async fn send_finished(&self, id: &Id<'_>, finished: &Finished) {
+        let mut message = String::new();
+        finished.write(&mut message, id);
+        self.send(&message, None).await;
     }
 
     async fn answer(&self, id: &Id<'_>, begun: Begun, (token, revision): (Option<Id<'_>>, Revision)) {
@@ -342,15 +389,14 @@ impl Connection {
 
     async fn batch(&self, items: Vec<String>, revision: Revision) {
         let opened = self.opened();
-        let name = opened.client_name.unwrap_or_default();
-        let answers = items.iter().map(|item| self.batch_item(item, revision, &name));
+        let answers = items.iter().map(|item| self.batch_item(item, revision, &opened));
         let answers: Vec<String> = futures_util::future::join_all(answers).await.into_iter().flatten().collect();
         if !answers.is_empty() {
             self.send(&format!("[{}]", answers.join(",")), None).await;
         }
     }
 
-    async fn batch_item(&self, item: &str, revision: Revision, name: &str) -> Option<String> {
+    async fn batch_item(&self, item: &str, revision: Revision, opened: &Opened) -> Option<String> {
         let raw: &serde_json::value::RawValue = serde_json::from_str(item).ok()?;
         let mut out = String::new();
         let admitted = match admit::batch_element(raw, revision) {
@@ -362,18 +408,17 @@ impl Connection {
         };
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Body::Call(call)) => {
-                let client = method::unasked(&self.opened().client);
-                let caller = self.caller(name.to_owned(), Era::Legacy, client);
+                let name = opened.client_name.clone().unwrap_or_default();
+                let caller = self.caller(name, Era::Legacy, method::unasked(&self.opened().client));
                 let answered = end_of(self.face.call(call, &caller, None).await).await;
                 push_reply(&mut out, id, &answered.reply);
                 answered.written();
                 Some(out)
             }
-            (Message::Request { id, method, .. }, Body::Other { params, .. }) => {
-                match self.face.legacy_method(method, params, &self.principal.namespace).await {
-                    Ok(result) => frame::result(&mut out, id, &result),
-                    Err((_, error)) => frame::error(&mut out, Some(id), &error),
-                }
+            (Message::Request { id, method, params: raw }, Body::Other { params, meta }) => {
+                let asker = self.asker(opened, (revision, meta), CancellationToken::new());
+                let request = Request { id, method, params, raw: *raw, meta };
+                self.face.request(request, &asker).await.end().await.write(&mut out, id);
                 Some(out)
             }
             (Message::Notification { method, .. }, Body::Other { params, .. }) => {
@@ -386,7 +431,7 @@ impl Connection {
 
     fn caller(&self, name: String, era: Era, client: Arc<ClientContext>) -> Caller {
         let principal = self.principal.clone();
-        Caller { principal, name, era, key_headers: Vec::new(), trace: TraceContext::default(), client }
+        Caller { principal, name, era, key_headers: Vec::new(), client, trace: TraceContext::default() }
     }
 
     async fn send_error(&self, id: Option<&Id<'_>>, error: &RpcError) {

@@ -2,7 +2,7 @@
 // behaviour: its own response cache stays on.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { capabilities, drive, elicited, params, requestOptions, stdioParameters } from './driver.mjs';
+import { capabilities, drive, elicited, params, requester, requestOptions, stdioParameters } from './driver.mjs';
 
 await drive(async (options, notify) => {
     const mode = ['legacy', 'auto'].includes(options.mode) ? options.mode : { pin: options.mode };
@@ -10,7 +10,7 @@ await drive(async (options, notify) => {
     if (capabilities.elicitation) {
         client.setRequestHandler('elicitation/create', (request) => elicited(request, notify));
     }
-    client.setNotificationHandler('notifications/tools/list_changed', (notification) => notify(notification));
+    client.fallbackNotificationHandler = async (notification) => notify(notification);
     const transport = options.command
         ? new StdioClientTransport(stdioParameters(options))
         : new StreamableHTTPClientTransport(new URL(options.url), { requestInit: { headers: options.headers } });
@@ -19,6 +19,11 @@ await drive(async (options, notify) => {
         protocol: client.getNegotiatedProtocolVersion() ?? null,
         list: () => client.listTools(),
         call: (op, running) => client.callTool(params(op), requestOptions(op, running)),
+        request: async (op) => {
+            if (op.method !== 'subscriptions/listen') return requester(client)(op);
+            const { honoredFilter } = await client.listen(op.params.notifications);
+            return { honoured: honoredFilter };
+        },
         close: () => client.close(),
     };
 });

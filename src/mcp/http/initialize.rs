@@ -32,7 +32,9 @@ impl Post<'_> {
         if let Err(wait_ms) = self.face.opening.lock().unwrap_or_else(PoisonError::into_inner).take(now_ms) {
             return too_many(id, "sessions are being opened too fast; try again later", wait_ms);
         }
-        let result = self.face.initialize_result(hello.revision).await;
+        let namespace = &self.principal.namespace;
+        let result = self.face.initialize_result(hello.revision, namespace).await;
+        let marks = self.face.offering_now(namespace).marks;
         let new = NewSession {
             revision: hello.revision,
             client_name: hello.client_name,
@@ -41,7 +43,10 @@ impl Post<'_> {
         };
         // The last thing that may fail: what is refused has left nothing behind.
         let session_id = match self.face.open_session(new, &self.principal).await {
-            Ok(Some((session_id, _))) => session_id,
+            Ok(Some((session_id, session))) => {
+                session.wishes.set_told(marks);
+                session_id
+            }
             Ok(None) => {
                 let words = "too many sessions of this caller are open; end some with DELETE, or try again later";
                 return too_many(id, words, SESSION_RETRY_MS);

@@ -5,17 +5,21 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use tokio_util::sync::CancellationToken;
 
 use super::super::admit::{self, Admitted, Body as Params, Entered};
 use super::super::call::Caller;
+use super::super::call_params::CallParams;
 use super::super::envelope::Message;
 use super::super::era::{self, Ruling};
 use super::super::face::Face;
 use super::super::id::Id;
 use super::super::reject::Source;
-use super::super::{answer, headers, input, method};
+use super::super::requests::{Asker, Request, modern_client};
+use super::super::{answer, headers, input, method, param_headers};
 use super::body::{check_media_types, read};
 use super::exchange::{Exchange, Occupied};
+use super::going;
 use super::reply::{respond, rpc};
 use super::sessions::session_of;
 use crate::engine::client::ClientContext;
@@ -76,6 +80,9 @@ impl Post<'_> {
         };
         match body {
             Params::Call(call) => {
+                if let Err(mismatch) = self.check_param_headers(&call).await {
+                    return respond(Era::Modern, id, Err((Source::Envelope, mismatch.rpc_error())));
+                }
                 let name = call.meta.protocol.client_info.and_then(method::client_name).unwrap_or_default();
                 let caller = self.caller(name, Era::Modern, method::modern_client(&call.meta, None));
                 let token = call.meta.progress_token.clone().map(Id::into_owned);
@@ -83,10 +90,19 @@ impl Post<'_> {
                 self.answer_call(id, begun, Exchange { era: Era::Modern, revision, token, session: None, _place: None })
                     .await
             }
-            Params::Other { params, .. } => {
-                let namespace = self.principal.namespace.clone();
-                let answer = self.face.modern_method(method, &params, &namespace).await;
-                respond(Era::Modern, id, answer)
+            Params::Other { params, meta } => {
+                let asker = Asker {
+                    principal: self.principal.clone(),
+                    revision,
+                    client: Arc::new(modern_client(&meta, revision)),
+                    wishes: None,
+                    session: None,
+                    withdrawn: CancellationToken::new(),
+                };
+                let raw = message.params();
+                let request = Request { id, method, params: &params, raw, meta: &meta };
+                let answering = self.face.request(request, &asker).await;
+                going::answer(&self.face, id, answering, (Era::Modern, None)).await
             }
         }
     }
@@ -116,9 +132,16 @@ impl Post<'_> {
                 };
                 self.answer_call(id, begun, exchange).await
             }
-            (Message::Request { id, method, .. }, Params::Other { params, .. }) => {
-                let answer = self.face.legacy_method(method, &params, &self.principal.namespace).await;
-                respond(Era::Legacy, id, answer)
+            (Message::Request { id, method, params: raw }, Params::Other { params, meta }) => {
+                let Some(place) = session.in_flight.enter(id, self.face.settings.in_flight_max) else {
+                    let error = answer::overload("too many calls are in flight in this session".into());
+                    return respond(Era::Legacy, id, Err((Source::Handler, error)));
+                };
+                let place = Occupied::new(session.clone(), place);
+                let asker = session.asker(self.principal, place.flight().withdrawn.clone());
+                let request = Request { id, method, params: &params, raw: *raw, meta: &meta };
+                let answering = self.face.request(request, &asker).await;
+                going::answer(&self.face, id, answering, (Era::Legacy, Some(place))).await
             }
             (Message::Notification { method, .. }, Params::Other { params, .. }) => {
                 method::notified(&session.in_flight, method, &params);
@@ -132,6 +155,13 @@ impl Post<'_> {
             }
             _ => StatusCode::ACCEPTED.into_response(),
         }
+    }
+
+    /// Compares the arguments with the headers that repeat them. An unknown tool has none.
+    async fn check_param_headers(&self, call: &CallParams<'_>) -> Result<(), param_headers::Mismatch> {
+        let listing = self.face.listing().await;
+        let Some(tool) = listing.find(&call.name, &self.principal.namespace) else { return Ok(()) };
+        param_headers::check(self.headers, &tool.definition, call.arguments)
     }
 
     pub(super) fn caller(&self, name: String, era: Era, client: Arc<ClientContext>) -> Caller {

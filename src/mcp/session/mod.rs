@@ -18,6 +18,8 @@ use tokio_util::sync::CancellationToken;
 pub use self::in_flight::{Flight, InFlight, Place, is_timeout_reason};
 pub(super) use self::keep::LISTENING;
 pub use self::outbox::Outbox;
+use super::requests::Asker;
+use super::wishes::Wishes;
 use crate::engine::client::ClientContext;
 use crate::model::principal::Principal;
 use crate::model::revision::Revision;
@@ -32,6 +34,8 @@ pub struct Session {
     pub revision: Revision,
     /// `clientInfo.name`, if the client has one.
     pub client_name: Option<String>,
+    /// What the client has asked to hear, as far as it is heard here.
+    pub wishes: Arc<Wishes>,
     /// Who uses it: the owner, with what its credential permits now.
     pub principal: Principal,
     /// What is in flight.
@@ -59,7 +63,10 @@ impl Session {
     /// A session as it is stored, for its owner.
     pub fn of(row: SessionRow, principal: Principal, now_ms: i64) -> Session {
         let context = context(&row);
+        let wishes = Arc::<Wishes>::default();
+        wishes.take_level(row.log_level.as_deref());
         Session {
+            wishes,
             key: row.key,
             revision: row.revision,
             client_name: row.client_name,
@@ -89,6 +96,12 @@ impl Session {
         self.state().context.clone()
     }
 
+    /// Who asks in it.
+    pub fn asker(self: &Arc<Self>, principal: Principal, withdrawn: CancellationToken) -> Asker {
+        let (client, wishes) = (self.context(), Some(self.wishes.clone()));
+        Asker { principal, revision: self.revision, client, wishes, session: Some(self.clone()), withdrawn }
+    }
+
     /// `clientInfo` of `initialize`, as the client wrote it.
     pub fn client_info(&self) -> Option<Payload> {
         self.state().client_info.clone()
@@ -116,6 +129,12 @@ impl Session {
         state.listeners.retain(|listener| listener.strong_count() > 0);
         state.listeners.push(Arc::downgrade(&outbox));
         outbox
+    }
+
+    /// True when `outbox` is the newest stream for what concerns no request: a message goes to one stream only.
+    pub fn is_newest(&self, outbox: &Arc<Outbox>) -> bool {
+        let newest = self.state().listeners.iter().rev().find_map(Weak::upgrade);
+        newest.is_some_and(|newest| Arc::ptr_eq(&newest, outbox))
     }
 
     /// Tells the client something that concerns no request, on the newest stream for that; false when none is open.
@@ -169,6 +188,7 @@ impl Session {
         let mut state = self.state();
         if state.context.log_level != row.log_level {
             state.context = context(row);
+            self.wishes.take_level(row.log_level.as_deref());
         }
         if *state.subscriptions != *row.subscriptions {
             state.subscriptions = row.subscriptions.clone().into();

@@ -1,4 +1,4 @@
-//! The stream of a legacy session for what concerns no request: list changes, messages, signs of life, until the session
+//! The stream of a legacy session for what concerns no request: what its upstreams tell unasked, signs of life, until the session
 //! or the process ends.
 
 use std::convert::Infallible;
@@ -10,6 +10,7 @@ use axum::response::Response;
 
 use super::super::face::Face;
 use super::super::frame;
+use super::super::hearing::{Ear, LegacyHearing};
 use super::super::session::{LISTENING, Outbox, Session};
 use super::sse;
 use crate::engine;
@@ -42,9 +43,12 @@ pub(super) async fn from(face: &Arc<Face>, session: &Arc<Session>, last: i64) ->
 }
 
 fn stream(face: &Arc<Face>, session: &Arc<Session>, outbox: Arc<Outbox>, first: String) -> Response {
-    let mut changes = face.engine.catalog().changes();
-    changes.borrow_and_update();
-    let listening = Listening { face: face.clone(), session: session.clone(), outbox, changes, first: Some(first) };
+    let ear = Ear { principal: session.principal.clone(), session: Some(session.key.to_string()) };
+    let hearing = LegacyHearing::new(face, ear, &session.wishes);
+    let (restoring, restored) = (face.clone(), session.clone());
+    // A stream does not wait for upstreams.
+    face.engine.spawn(async move { restoring.restore_subscriptions(&restored).await });
+    let listening = Listening { face: face.clone(), session: session.clone(), outbox, hearing, first: Some(first) };
     let stream = futures_util::stream::unfold(listening, |mut listening| async move {
         let chunk = listening.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(chunk)), listening))
@@ -56,7 +60,7 @@ struct Listening {
     face: Arc<Face>,
     session: Arc<Session>,
     outbox: Arc<Outbox>,
-    changes: tokio::sync::watch::Receiver<u64>,
+    hearing: LegacyHearing,
     first: Option<String>,
 }
 
@@ -66,19 +70,23 @@ impl Listening {
             return Some(first);
         }
         let keep_alive = Duration::from_millis(self.face.settings.keep_alive_ms.max(1));
-        tokio::select! {
-            () = self.session.closed.cancelled() => None,
-            () = self.face.draining.cancelled() => None,
-            events = self.outbox.take() => Some(events),
-            changed = self.changes.changed() => {
-                changed.ok()?;
-                let mut message = String::new();
-                frame::notification(&mut message, "notifications/tools/list_changed", None);
-                let mut event = String::new();
-                frame::event(&mut event, None, &message);
-                Some(event)
+        let quiet = tokio::time::sleep(keep_alive);
+        tokio::pin!(quiet);
+        loop {
+            tokio::select! {
+                () = self.session.closed.cancelled() => return None,
+                () = self.face.draining.cancelled() => return None,
+                events = self.outbox.take() => return Some(events),
+                message = self.hearing.next() => {
+                    // What another stream tells is not told twice.
+                    if self.session.is_newest(&self.outbox) {
+                        let mut event = String::new();
+                        frame::event(&mut event, None, &message);
+                        return Some(event);
+                    }
+                }
+                () = &mut quiet => return Some(frame::KEEP_ALIVE.to_owned()),
             }
-            () = tokio::time::sleep(keep_alive) => Some(frame::KEEP_ALIVE.to_owned()),
         }
     }
 }
