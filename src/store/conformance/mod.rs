@@ -10,6 +10,7 @@ mod retention;
 mod scene;
 mod storms;
 mod submissions;
+mod tasks;
 mod workers;
 
 use async_trait::async_trait;
@@ -126,6 +127,15 @@ macro_rules! store_cases {
                 a_worker_that_left_is_dead_while_it_holds_leases,
                 a_step_is_stored_once_by_whoever_holds_the_lease,
                 the_newest_checkpoint_is_kept_and_goes_with_the_payloads,
+            ],
+            tasks: [
+                a_task_is_kept_with_its_time,
+                a_task_asked_for_again_lives_longer_and_one_that_is_over_starts_anew,
+                the_end_that_was_shown_first_is_kept,
+                an_end_that_has_moved_on_is_not_kept,
+                tasks_are_listed_by_owner_newest_first,
+                tasks_that_are_over_are_found_and_forgotten,
+                a_task_goes_with_its_execution,
             ],
             storms: [
                 sixty_four_calls_with_one_key_are_one_execution,
