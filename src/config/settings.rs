@@ -135,6 +135,12 @@ pub struct Listener {
     pub keep_alive: Millis,
     /// A call that ends within this time, with nothing else to say, is answered as JSON and not as a stream.
     pub json_within: Millis,
+    /// How often a client is told to look at a task that is young.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub min_task_poll: Millis,
+    /// How often a client is told to look at a task that runs for long; older tasks are looked at less often.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub max_task_poll: Millis,
     /// Form of an answer: `auto` follows `json_within`.
     pub response: Response,
     /// How long a connection may take to send the head of a request.

@@ -19,9 +19,11 @@ pub mod running;
 pub mod scheduler;
 pub mod slots;
 pub mod submit;
+pub mod task;
 pub mod ticket;
 pub mod view;
 pub mod waiters;
+pub mod watchers;
 pub mod why;
 
 #[cfg(test)]
@@ -46,6 +48,7 @@ use observers::Observers;
 use running::{Running, Work};
 use slots::Slots;
 use waiters::Waiters;
+use watchers::Watchers;
 
 /// How the engine works. Durations in milliseconds.
 #[derive(Clone, Debug)]
@@ -147,6 +150,7 @@ pub struct Engine {
     running: Arc<Running>,
     known_keys: KnownKeys,
     observers: Observers,
+    watchers: Watchers,
     in_flight: InFlight,
     local: OnceLock<Arc<dyn LocalWorker>>,
     remote: remote::registry::Registry,
@@ -178,6 +182,7 @@ impl Engine {
             running: Arc::default(),
             known_keys: KnownKeys::new(settings.known_keys_max),
             observers: Observers::default(),
+            watchers: Watchers::default(),
             in_flight: InFlight::default(),
             local: OnceLock::new(),
             remote: remote::registry::Registry::default(),

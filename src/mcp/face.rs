@@ -25,6 +25,10 @@ pub struct Settings {
     pub json_within_ms: u64,
     /// A waiting stream says something at least so often.
     pub keep_alive_ms: u64,
+    /// How often a client is told to look at a young task.
+    pub task_poll_min_ms: i64,
+    /// How often a client is told to look at a task that runs for long.
+    pub task_poll_max_ms: i64,
     /// Tools in one page of a list.
     pub page_size: usize,
     /// Legacy sessions at once.
@@ -72,6 +76,8 @@ impl Default for Settings {
             response: ResponseMode::Auto,
             json_within_ms: 1_000,
             keep_alive_ms: 10_000,
+            task_poll_min_ms: 500,
+            task_poll_max_ms: 5_000,
             page_size: 200,
             sessions_max: 10_000,
             session_idle_ms: 86_400_000,

@@ -26,6 +26,7 @@ pub mod session;
 pub mod splice;
 pub mod stdio;
 pub mod stream;
+pub mod task;
 
 #[cfg(test)]
 mod tests;
