@@ -50,7 +50,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { Exit::Usage as u8 } else { Exit::Ok as u8 });
         }
     };
-    let runtime = match cli.is_long() {
+    let runtime = match cli.serves_many() {
         true => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
         false => tokio::runtime::Builder::new_current_thread().enable_all().build(),
     };

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 
+use super::client::declared;
 use crate::model::policy::{Identity, OnDisconnect, OnTaskExpiry, Policy, Tasks};
+use crate::model::revision::Revision;
 
 /// One tool as it is offered and run.
 #[derive(Debug)]
@@ -117,8 +119,54 @@ pub struct Offer {
     pub instructions: Option<String>,
     /// Its own name and version object, as it gave it.
     pub server_info: Option<Arc<RawValue>>,
+    /// The revision it speaks; absent before it was ever up, and for what is no MCP server.
+    pub revision: Option<Revision>,
+    /// Its `capabilities` object, as it gave it.
+    pub capabilities: Option<Arc<RawValue>>,
+    /// How long its list of tools holds, where it said so.
+    pub tools_cache: Option<CacheHint>,
+    /// Its resources.
+    pub resources: Listed,
+    /// Its resource templates.
+    pub templates: Listed,
+    /// Its prompts.
+    pub prompts: Listed,
     /// Why it offers nothing, when it is down.
     pub problem: Option<String>,
+}
+
+impl Offer {
+    /// True when the upstream declared a capability, given as a path of member names.
+    pub fn declares(&self, path: &[&str]) -> bool {
+        self.capabilities.as_ref().is_some_and(|capabilities| declared(capabilities, path))
+    }
+}
+
+/// A list of an upstream other than that of its tools.
+#[derive(Clone, Debug, Default)]
+pub struct Listed {
+    /// Whole objects byte for byte, in the upstream's order.
+    pub items: Arc<[Box<RawValue>]>,
+    /// How long the list holds, where the upstream said so.
+    pub cache: Option<CacheHint>,
+}
+
+/// What an upstream of revision 2026-07-28 says about how long a list may be kept and by whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheHint {
+    /// So long, in milliseconds, from when it was read.
+    pub ttl_ms: i64,
+    /// It is for whoever asked only.
+    pub is_private: bool,
+    /// When it was read, in milliseconds since the epoch.
+    pub read_at_ms: i64,
+}
+
+impl CacheHint {
+    /// What is left of the time at `now_ms`, in milliseconds.
+    pub fn left_ms(&self, now_ms: i64) -> i64 {
+        self.read_at_ms.saturating_add(self.ttl_ms).saturating_sub(now_ms).max(0)
+    }
 }
 
 /// A picture of every tool at one moment.
@@ -143,6 +191,32 @@ impl Listing {
     /// True when something was heard of every upstream.
     pub fn is_whole(&self) -> bool {
         self.upstreams.iter().all(|(_, offer)| offer.known)
+    }
+
+    /// What `upstream` offers.
+    pub fn offer(&self, upstream: &str) -> Option<&Offer> {
+        self.upstreams.iter().find(|(name, _)| name == upstream).map(|(_, offer)| offer)
+    }
+
+    /// Every resource with its upstream's name, in the order of configuration, then of each upstream.
+    pub fn resources(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.listed(|offer| &offer.resources)
+    }
+
+    /// Every resource template, likewise.
+    pub fn templates(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.listed(|offer| &offer.templates)
+    }
+
+    /// Every prompt, likewise.
+    pub fn prompts(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.listed(|offer| &offer.prompts)
+    }
+
+    fn listed(&self, list: fn(&Offer) -> &Listed) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.upstreams
+            .iter()
+            .flat_map(move |(name, offer)| list(offer).items.iter().map(move |item| (&**name, &**item)))
     }
 
     /// The tool `name` of `upstream`.

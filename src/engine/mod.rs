@@ -2,15 +2,19 @@
 //! SQL: it asks the store to decide by the rules of `model`, and tells whoever waits.
 
 mod again;
+pub mod asking;
 pub mod bulk;
 pub mod catalog;
 pub mod changes;
+pub mod client;
 pub mod clock;
 pub mod error;
 pub mod export;
 mod finishing;
+pub mod forward;
 pub mod in_flight;
 mod known_keys;
+pub mod notices;
 mod observers;
 pub mod operate;
 pub mod parking;
@@ -152,6 +156,9 @@ pub struct Engine {
     observers: Observers,
     watchers: Watchers,
     in_flight: InFlight,
+    clients: client::Clients,
+    forwarders: forward::Forwarders,
+    notices: notices::Notices,
     local: OnceLock<Arc<dyn LocalWorker>>,
     remote: remote::registry::Registry,
     held: remote::held::Held,
@@ -184,6 +191,9 @@ impl Engine {
             observers: Observers::default(),
             watchers: Watchers::default(),
             in_flight: InFlight::default(),
+            clients: client::Clients::default(),
+            forwarders: forward::Forwarders::default(),
+            notices: notices::Notices::default(),
             local: OnceLock::new(),
             remote: remote::registry::Registry::default(),
             held: remote::held::Held::default(),

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::broadcast;
 
-use super::waiters::{Progress, Settled, Sight};
+use super::asking::Round;
+use super::notices::Notice;
+use super::waiters::{Following, Progress, Settled, Sight};
 use super::{Engine, Result};
 use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
@@ -24,7 +26,11 @@ enum Departure {
 /// A caller's hold on an execution.
 pub struct Ticket {
     engine: Arc<Engine>,
-    sight: watch::Receiver<Sight>,
+    following: Following,
+    /// The questions it was told of last.
+    told: Option<Arc<Round>>,
+    /// The report it was told of last.
+    reported: Option<Progress>,
     /// The row as the submission found or made it.
     pub head: Arc<Head>,
     /// An earlier execution took the call.
@@ -46,14 +52,20 @@ pub enum News {
     Settled(Settled),
     /// The tool reported progress.
     Progress(Progress),
+    /// The tool, or its server, told something: a log message.
+    Message(Arc<Notice>),
+    /// The questions to the client have changed: these are open now, maybe none.
+    Asked(Arc<Round>),
 }
 
 impl Ticket {
     pub(super) fn new(engine: Arc<Engine>, head: Head, attached: bool) -> Ticket {
-        let sight = engine.waiters.enter(head.id(), Some(&head));
+        let following = engine.waiters.enter(head.id(), Some(&head));
         Ticket {
             engine,
-            sight,
+            following,
+            told: None,
+            reported: None,
             head: Arc::new(head),
             attached,
             departure: Departure::Gone,
@@ -65,9 +77,9 @@ impl Ticket {
     /// A hold on what a key's execution ended with. Nobody waits for it, and no mark is written for a keyed call.
     pub(super) fn of_end(engine: Arc<Engine>, end: Settled) -> Ticket {
         let head = end.head.clone();
-        let sight = watch::channel(Sight { settled: Some(end), progress: None }).1;
-        let departure = Departure::Gone;
-        Ticket { engine, sight, head, attached: true, departure, left: true, coalesces: false }
+        let following = Following::still(Sight { settled: Some(end), ..Sight::default() });
+        let (departure, told, reported) = (Departure::Gone, None, None);
+        Ticket { engine, following, told, reported, head, attached: true, departure, left: true, coalesces: false }
     }
 
     /// The execution.
@@ -77,26 +89,38 @@ impl Ticket {
 
     /// The end, if it is there already.
     pub fn settled(&self) -> Option<Settled> {
-        self.sight.borrow().settled.clone()
+        self.following.sight.borrow().settled.clone()
     }
 
-    /// Waits for the end or for the next progress report. Cancel safe.
+    /// Waits for the end or for the next thing to tell. Cancel safe.
     pub async fn news(&mut self) -> News {
         loop {
-            // A report that came while nobody listened here is news all the same.
-            let fresh = self.sight.has_changed().unwrap_or(false);
-            let sight = self.sight.borrow_and_update().clone();
+            let sight = self.following.sight.borrow_and_update().clone();
+            // What was told before the end is there by now, and comes before it.
+            if let Some(notice) = next_message(&mut self.following.messages) {
+                // The sight is looked at again.
+                self.following.sight.mark_changed();
+                return News::Message(notice);
+            }
             if let Some(settled) = sight.settled {
                 return News::Settled(settled);
             }
-            if fresh && let Some(progress) = sight.progress {
-                return News::Progress(progress);
+            if sight.asked != self.told {
+                self.told = sight.asked;
+                return News::Asked(self.told.clone().unwrap_or_default());
             }
-            match self.sight.changed().await {
-                // `changed` took note of the change, which is to be looked at above.
-                Ok(()) => self.sight.mark_changed(),
-                // The entry lives as long as this ticket does.
-                Err(_) => std::future::pending().await,
+            if sight.progress != self.reported {
+                self.reported = sight.progress.clone();
+                if let Some(progress) = sight.progress {
+                    return News::Progress(progress);
+                }
+            }
+            tokio::select! {
+                notice = arrival(&mut self.following.messages) => return News::Message(notice),
+                changed = self.following.sight.changed() => if changed.is_err() {
+                    // The entry lives as long as this ticket does.
+                    std::future::pending::<()>().await;
+                },
             }
         }
     }
@@ -123,6 +147,29 @@ impl Ticket {
     /// The caller got a handle since its time was up.
     pub fn handle_given(mut self) {
         self.departure = Departure::Handle;
+    }
+}
+
+/// A message that is there.
+fn next_message(messages: &mut broadcast::Receiver<Arc<Notice>>) -> Option<Arc<Notice>> {
+    loop {
+        match messages.try_recv() {
+            Ok(notice) => return Some(notice),
+            // The oldest are gone; the next is there.
+            Err(broadcast::error::TryRecvError::Lagged(_)) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// The next message.
+async fn arrival(messages: &mut broadcast::Receiver<Arc<Notice>>) -> Arc<Notice> {
+    loop {
+        match messages.recv().await {
+            Ok(notice) => return notice,
+            Err(broadcast::error::RecvError::Lagged(_)) => {}
+            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+        }
     }
 }
 

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, broadcast, watch};
 
+use super::asking::Round;
+use super::notices::Notice;
 use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
 use crate::store::Payload;
@@ -38,12 +40,34 @@ pub struct Sight {
     pub settled: Option<Settled>,
     /// The newest progress report.
     pub progress: Option<Progress>,
+    /// The open questions to the client; absent before the first.
+    pub asked: Option<Arc<Round>>,
 }
+
+/// What a waiting caller follows.
+#[derive(Debug)]
+pub struct Following {
+    /// The end, progress, questions: the newest of each.
+    pub sight: watch::Receiver<Sight>,
+    /// Messages of the tool: each of them, the oldest first.
+    pub messages: broadcast::Receiver<Arc<Notice>>,
+}
+
+impl Following {
+    /// What follows nothing: the sight stays as it is.
+    pub fn still(sight: Sight) -> Following {
+        Following { sight: watch::channel(sight).1, messages: broadcast::channel(1).1 }
+    }
+}
+
+/// Messages kept for a caller that does not listen; the oldest go first.
+const MESSAGES_MAX: usize = 256;
 
 #[derive(Debug)]
 struct Entry {
     callers: usize,
     sight: watch::Sender<Sight>,
+    messages: broadcast::Sender<Arc<Notice>>,
     /// Told when the last caller leaves.
     left: Arc<Notify>,
 }
@@ -70,11 +94,12 @@ impl Waiters {
 
     /// Counts a caller in. `seen` is the row it found: an end that this row has overtaken (an `unknown` of which
     /// another attempt was ordered) is no news any more.
-    pub fn enter(&self, id: ExecutionId, seen: Option<&Head>) -> watch::Receiver<Sight> {
+    pub fn enter(&self, id: ExecutionId, seen: Option<&Head>) -> Following {
         let mut entries = self.entries();
         let entry = entries.entry(id).or_insert_with(|| Entry {
             callers: 0,
             sight: watch::channel(Sight::default()).0,
+            messages: broadcast::channel(MESSAGES_MAX).0,
             left: Arc::new(Notify::new()),
         });
         entry.callers += 1;
@@ -88,10 +113,10 @@ impl Waiters {
                 overtaken
             });
         }
-        let receiver = entry.sight.subscribe();
+        let following = Following { sight: entry.sight.subscribe(), messages: entry.messages.subscribe() };
         drop(entries);
         self.arrived.notify_one();
-        receiver
+        following
     }
 
     /// Counts a caller out. `told` learns whether it was the last, before anybody else does: what it queues in the store
@@ -140,6 +165,28 @@ impl Waiters {
     pub fn progress(&self, id: ExecutionId, progress: Progress) {
         if let Some(entry) = self.entries().get(&id) {
             entry.sight.send_modify(|sight| sight.progress = Some(progress));
+        }
+    }
+
+    /// Passes a message of the tool on to every caller of the execution.
+    pub fn message(&self, id: ExecutionId, notice: Notice) {
+        if let Some(entry) = self.entries().get(&id) {
+            // Nobody has to listen.
+            let _ = entry.messages.send(Arc::new(notice));
+        }
+    }
+
+    /// Tells every caller of the execution which questions are open.
+    pub fn asked(&self, id: ExecutionId, round: Round) {
+        if let Some(entry) = self.entries().get(&id) {
+            entry.sight.send_if_modified(|sight| {
+                let known = sight.asked.as_deref().map_or(&[][..], |old| &old.questions);
+                let changed = known != round.questions;
+                if changed {
+                    sight.asked = Some(Arc::new(round));
+                }
+                changed
+            });
         }
     }
 

@@ -6,6 +6,7 @@ pub mod answer;
 pub mod builtin;
 pub mod call;
 pub mod call_params;
+pub mod conversation;
 pub mod cursor;
 pub mod envelope;
 pub mod era;

@@ -284,6 +284,7 @@ impl Connection {
                         Step::Answer(_) if conversation.is_withdrawn() => return,
                         Step::Answer(answered) => break answered,
                         Step::Progress(progress) => progress,
+                        Step::Message(_) | Step::Asked(_) => continue,
                     },
                     () = tokio::time::sleep(keep_alive), if token.is_some() => conversation.still_there(),
                 };

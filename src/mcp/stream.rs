@@ -42,7 +42,7 @@ pub(super) async fn soon(conversation: &mut Conversation, patience_ms: u64, foll
             step = conversation.step() => match step {
                 Step::Answer(answered) => return Soon::Answer(Box::new(answered)),
                 Step::Progress(progress) if follows_progress => return Soon::Progress(progress),
-                Step::Progress(_) => {}
+                Step::Progress(_) | Step::Message(_) | Step::Asked(_) => {}
             },
             () = &mut patience => return Soon::NotYet,
         }
@@ -187,7 +187,7 @@ impl Streaming {
                 Step::Progress(progress) if talk.exchange.token.is_some() => {
                     return Some(progress_event(&talk.exchange, &progress));
                 }
-                Step::Progress(_) => {}
+                Step::Progress(_) | Step::Message(_) | Step::Asked(_) => {}
                 Step::Answer(answered) => {
                     let withdrawn = talk.conversation.is_withdrawn();
                     self.talk = None;

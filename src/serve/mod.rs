@@ -6,6 +6,7 @@ pub mod failure;
 pub mod http;
 pub mod http_tools;
 pub mod known_tools;
+pub mod pipes;
 pub mod settings;
 pub mod shadow;
 pub mod signals;

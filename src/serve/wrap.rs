@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::assembly::{Assembly, Shape};
 use super::failure::Failure;
-use super::{settings, signals};
+use super::{pipes, settings, signals};
 use crate::config::Loaded;
 use crate::engine::Roles;
 use crate::mcp;
@@ -25,7 +25,7 @@ pub struct WrapOptions {
 /// How often a lingering process looks whether something still runs.
 const LINGER_LOOK: Duration = Duration::from_millis(50);
 
-/// What is read from the client at once: each read is a hop to another thread.
+/// What is read from the client at once.
 const STDIN_BUFFER_BYTES: usize = 64 << 10;
 
 /// Serves the client on stdin and stdout until it leaves, then lingers for what still runs.
@@ -35,8 +35,7 @@ pub async fn wrap(options: WrapOptions) -> Result<(), Failure> {
     let roles = Roles { mcp: true, worker: true, scheduler: true };
     let assembly = Assembly::start(&loaded, Shape { roles, demo: false, wrap: true }).await?;
     let linger = settings::duration(loaded.config.wrap.linger);
-    let (input, output) =
-        (tokio::io::BufReader::with_capacity(STDIN_BUFFER_BYTES, tokio::io::stdin()), tokio::io::stdout());
+    let (input, output) = (tokio::io::BufReader::with_capacity(STDIN_BUFFER_BYTES, pipes::stdin()), pipes::stdout());
     let face = assembly.face.clone();
     let served = async {
         let leaving = mcp::stdio::Leaving { linger, gone: reader_gone() };

@@ -1,8 +1,12 @@
 //! The seam between the worker loop and the code that runs one kind of tool. Knows no store.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::asking::{Asks, AsksNobody, Question};
+use crate::engine::client::ClientContext;
 use crate::engine::waiters::Progress;
 use crate::model::decide::{Failure, FailureKind};
 use crate::model::execution::ErrorInfo;
@@ -30,6 +34,47 @@ pub struct Job {
     pub may_run_again: bool,
     /// Ends when the work should stop: cancelled, lease lost, out of time.
     pub cancel: CancellationToken,
+    /// Where the tool asks the client.
+    pub asks: Arc<dyn Asks>,
+    /// The client of the call, as it described itself.
+    pub client: Arc<ClientContext>,
+    /// The tenant of the call.
+    pub namespace: String,
+    /// Who called.
+    pub principal: String,
+    /// What the client answered in an earlier round, where the attempt goes on after one.
+    pub continuation: Option<Continuation>,
+}
+
+impl Job {
+    /// A first attempt at a call that nobody's client waits for: it can ask nobody.
+    pub fn of_nobody(id: ExecutionId, tool: impl Into<String>, arguments: impl Into<Payload>) -> Job {
+        Job {
+            id,
+            attempt: 1,
+            fencing_token: 1,
+            effect_key: id,
+            tool: tool.into(),
+            arguments: arguments.into(),
+            meta: None,
+            may_run_again: false,
+            cancel: CancellationToken::new(),
+            asks: Arc::new(AsksNobody),
+            client: Arc::default(),
+            namespace: "default".into(),
+            principal: "anonymous".into(),
+            continuation: None,
+        }
+    }
+}
+
+/// What goes upstream with the call when it goes on after a round of questions (MCP `inputResponses`, `requestState`).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Continuation {
+    /// The tool's own state, as it gave it: a JSON value.
+    pub state: Option<Payload>,
+    /// The client's answers by the tool's own keys: result objects, byte for byte.
+    pub responses: Vec<(String, Payload)>,
 }
 
 /// What became of an attempt.
@@ -41,6 +86,14 @@ pub enum Outcome {
     RpcError(Payload),
     /// No answer; what is known about the call.
     Failed(Failure),
+    /// The tool answered with questions and has ended for now (MCP `input_required`): it is run again, in the same
+    /// attempt, once they are answered.
+    InputRequired {
+        /// What it asks; maybe nothing.
+        questions: Vec<Question>,
+        /// What it wants to see again: a JSON value.
+        state: Option<Payload>,
+    },
 }
 
 impl Outcome {

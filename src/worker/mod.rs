@@ -25,6 +25,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
+use crate::engine::asking::AsksNobody;
 use crate::engine::running::Work;
 use crate::engine::waiters::Progress;
 use crate::engine::{Engine, LocalWorker, Result};
@@ -165,6 +166,7 @@ async fn record(engine: &Engine, work: &Work, outcome: Option<&Outcome>, result_
         Some(Outcome::Result(result)) => engine.complete(lease, operation, result.clone(), is_error(result)).await,
         Some(Outcome::RpcError(error)) => engine.fail(lease, operation, rpc_failure(error), Some(error.clone())).await,
         Some(Outcome::Failed(failure)) => engine.fail(lease, operation, failure.clone(), None).await,
+        Some(Outcome::InputRequired { .. }) => engine.fail(lease, operation, cannot_ask(), None).await,
     }
 }
 
@@ -246,6 +248,11 @@ fn job(work: &Work, now_ms: i64) -> Job {
         meta: work.meta.clone(),
         may_run_again: head.may_run_again(true, now_ms),
         cancel: work.cancel.child_token(),
+        asks: Arc::new(AsksNobody),
+        client: Arc::default(),
+        namespace: head.ident.namespace.clone(),
+        principal: head.ident.principal.clone(),
+        continuation: None,
     }
 }
 
@@ -273,6 +280,13 @@ fn rpc_failure(error: &str) -> Failure {
     let code =
         serde_json::from_str::<Peek>(error).map_or_else(|_| "unreadable".to_owned(), |peek| peek.code.to_string());
     let error = ErrorInfo { code: "rpc_error".into(), message: format!("the upstream answered with error {code}") };
+    Failure { kind: FailureKind::RpcError, error, retry_after_ms: None }
+}
+
+fn cannot_ask() -> Failure {
+    use crate::model::execution::ErrorInfo;
+
+    let error = ErrorInfo { code: "input_required".into(), message: "the client cannot be asked".into() };
     Failure { kind: FailureKind::RpcError, error, retry_after_ms: None }
 }
 

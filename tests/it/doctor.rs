@@ -11,12 +11,16 @@ use serde_json::{Value, json};
 use crate::support::client::Target;
 use crate::support::ledger::Ledger;
 use crate::support::program::{Ran, Setup, server_table};
-use crate::support::servers::{Nobody, kit_http, kit_stdio};
+use crate::support::servers::{Nobody, free_port, kit_http, kit_stdio};
 use crate::support::{kit_binary, program_binary};
 
 /// A set-up of its own, with a home without clients.
 fn setup(config: &str) -> Setup {
-    let setup = Setup::new(&format!("[server]\nlisten = \"127.0.0.1:0\"\n{config}"));
+    setup_on(0, config)
+}
+
+fn setup_on(port: u16, config: &str) -> Setup {
+    let setup = Setup::new(&format!("[server]\nlisten = \"127.0.0.1:{port}\"\n{config}"));
     let home = setup.folder().join("home");
     std::fs::create_dir(&home).unwrap();
     std::fs::create_dir(setup.data_dir()).unwrap();
@@ -65,7 +69,8 @@ async fn a_healthy_set_up_is_silent_and_left_as_it_was() {
     let http = kit_http(&["--era", "both"]).await;
     let more = "[tools.thumbnail]\ncommand = [\"sh\", \"-c\", \"true\"]\n";
     let config = format!("{}\n{}\n{more}", server_table("one", &marked, ""), server_table("two", &http.target, ""));
-    let setup = setup(&config).flag("--demo");
+    let port = free_port();
+    let setup = setup_on(port, &config).flag("--demo");
     // Before there is a store, with one, and beside a running server that has the port and the store.
     let silent = async |when: &str| {
         let ran = setup.cli(&["doctor"]).await;
@@ -73,12 +78,6 @@ async fn a_healthy_set_up_is_silent_and_left_as_it_was() {
     };
     silent("before the first start").await;
     assert!(!setup.serve_db().exists(), "it makes no store");
-    let port = {
-        let (_, checks) = checks(&setup, &[]).await;
-        let port =
-            checks.iter().find(|check| check["check"] == "port").unwrap()["subject"].as_str().unwrap().to_owned();
-        port.rsplit(':').next().unwrap().parse().unwrap()
-    };
     let mut program = setup.serve_on(port).await;
     program.ready().await;
     silent("beside a running server").await;

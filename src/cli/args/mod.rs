@@ -59,6 +59,13 @@ impl Cli {
         use Command::{Bench, Connect, Demo, Serve, Wrap};
         matches!(self.command, Serve(_) | Wrap(_) | Connect(_) | Demo(_) | Bench(_))
     }
+
+    /// True for a program whose work is worth more than one thread. A single client's is not: its messages would be
+    /// handed from thread to thread.
+    pub fn serves_many(&self) -> bool {
+        use Command::{Bench, Demo, Serve};
+        matches!(self.command, Serve(_) | Demo(_) | Bench(_))
+    }
 }
 
 /// The commands.

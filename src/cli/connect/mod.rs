@@ -22,6 +22,7 @@ use super::args::ConnectArgs;
 use super::client::{Client, TOKEN_VARIABLE};
 use super::failure::{Exit, Failure};
 use crate::mcp::stdio::{Line as Read, read_line};
+use crate::serve::pipes;
 
 /// How long running calls may still be answered after the client has closed its end.
 const LINGER: Duration = Duration::from_secs(5);
@@ -40,7 +41,7 @@ pub async fn run(args: ConnectArgs) -> Result<Exit, Failure> {
     let bridge = Bridge::new(client, Rules { patience, keys: !args.no_keys }, lines);
     let writer = tokio::spawn(write(waiting));
     let listener = tokio::spawn(bridge.clone().listen());
-    let mut input = BufReader::with_capacity(STDIN_BUFFER_BYTES, tokio::io::stdin());
+    let mut input = BufReader::with_capacity(STDIN_BUFFER_BYTES, pipes::stdin());
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
@@ -70,7 +71,7 @@ pub async fn run(args: ConnectArgs) -> Result<Exit, Failure> {
 }
 
 async fn write(mut waiting: mpsc::Receiver<String>) {
-    let mut stdout = tokio::io::stdout();
+    let mut stdout = pipes::stdout();
     let mut lines = Vec::new();
     while waiting.recv_many(&mut lines, 64).await > 0 {
         let text: String = lines.drain(..).collect();

@@ -5,7 +5,6 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::model::decide::FailureKind;
@@ -19,15 +18,10 @@ fn sh(script: &str) -> CommandTool {
 
 fn job(arguments: &str) -> Job {
     Job {
-        id: ExecutionId::new(1, &[1; 10]),
         attempt: 2,
         fencing_token: 7,
         effect_key: ExecutionId::new(1, &[2; 10]),
-        tool: "t".into(),
-        arguments: arguments.into(),
-        meta: None,
-        may_run_again: false,
-        cancel: CancellationToken::new(),
+        ..Job::of_nobody(ExecutionId::new(1, &[1; 10]), "t", arguments)
     }
 }
 

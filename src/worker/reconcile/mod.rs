@@ -256,17 +256,8 @@ impl Reconciler {
         let id = self.engine.new_execution_id();
         let cancel = self.engine.stopping().child_token();
         let _stop_when_dropped = cancel.clone().drop_guard();
-        let job = Job {
-            id,
-            attempt: 1,
-            fencing_token: 1,
-            effect_key: id,
-            tool: rule.tool.clone(),
-            arguments: question.arguments.as_str().into(),
-            meta: None,
-            may_run_again: false,
-            cancel,
-        };
+        let mut job = Job::of_nobody(id, rule.tool.clone(), question.arguments.as_str());
+        job.cancel = cancel;
         let limit = Duration::from_millis(self.settings.ask_timeout_ms);
         match tokio::time::timeout(limit, executor.run(job, &|_| {})).await {
             Ok(Outcome::Result(result)) => match question.judge(&result) {
@@ -275,6 +266,7 @@ impl Reconciler {
                 Verdict::Unclear(reason) => Ask::Unclear(reason),
             },
             Ok(Outcome::RpcError(_)) => Ask::Unclear("it answered with a JSON-RPC error"),
+            Ok(Outcome::InputRequired { .. }) => Ask::Unclear("it asks a client, and there is none"),
             Ok(Outcome::Failed(_)) => Ask::Unclear("it did not answer"),
             Err(_) => Ask::Unclear("it took too long to answer"),
         }

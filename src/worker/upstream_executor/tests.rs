@@ -3,7 +3,6 @@
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::model::decide::FailureKind;
@@ -29,15 +28,10 @@ done
 
 fn job(tool: &str, arguments: &str, meta: Option<&str>) -> Job {
     Job {
-        id: ExecutionId::new(1, &[1; 10]),
-        attempt: 1,
         fencing_token: 9,
         effect_key: ExecutionId::new(1, &[2; 10]),
-        tool: tool.into(),
-        arguments: arguments.into(),
         meta: meta.map(Into::into),
-        may_run_again: false,
-        cancel: CancellationToken::new(),
+        ..Job::of_nobody(ExecutionId::new(1, &[1; 10]), tool, arguments)
     }
 }
 

@@ -1,0 +1,227 @@
+//! One caller's request while it waits: what it is told next, and how it leaves. Speaks no transport.
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+
+use super::answer::{self, Audience, Reply};
+use super::call::Begun;
+use super::face::Face;
+use super::id::Id;
+use super::progress::Rising;
+use super::reject::{RpcError, code};
+use super::session::Flight;
+use crate::engine::asking::Round;
+use crate::engine::notices::Notice;
+use crate::engine::ticket::{News, Ticket};
+use crate::engine::waiters::Progress;
+use crate::model::event::Order;
+use crate::model::id::ExecutionId;
+use crate::model::policy::OnDisconnect;
+use crate::store::crash;
+
+/// How an answer ends for whoever asks the same again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The end, or what was asked for.
+    Whole,
+    /// A handle at a spent budget.
+    Handle,
+}
+
+/// An answer, and the hold on the execution until it is written.
+pub struct Answered {
+    /// What to write.
+    pub reply: Reply,
+    /// How the tool's answers are written over HTTP, where it says so.
+    pub response: Option<crate::engine::catalog::ResponseMode>,
+    pub(super) hold: Option<(Ticket, Kind)>,
+}
+
+impl Answered {
+    /// An answer that concerns no execution.
+    pub fn of(reply: Reply) -> Answered {
+        Answered { reply, hold: None, response: None }
+    }
+
+    /// The answer was written whole. Dropping an answer instead means that it was not.
+    pub fn written(self) {
+        crash::point("answer_handed_over");
+        match self.hold {
+            Some((ticket, Kind::Whole)) => ticket.answered(),
+            Some((ticket, Kind::Handle)) => ticket.handle_given(),
+            None => {}
+        }
+    }
+
+    /// The reply apart from the hold.
+    pub fn split(self) -> (Reply, Hold) {
+        (self.reply, Hold(self.hold))
+    }
+}
+
+/// What keeps an execution's caller counted until its answer is written.
+pub struct Hold(Option<(Ticket, Kind)>);
+
+impl Hold {
+    /// The answer was written whole.
+    pub fn written(self) {
+        Answered { reply: Reply::Result(String::new()), hold: self.0, response: None }.written();
+    }
+}
+
+/// What a waiting caller is told next.
+pub enum Step {
+    /// The answer; the last step.
+    Answer(Answered),
+    /// How far the tool is; values rise over the whole call.
+    Progress(Progress),
+    /// What the tool or its server told.
+    Message(Arc<Notice>),
+    /// The questions to the client that are open now.
+    Asked(Arc<Round>),
+}
+
+/// One caller's request, waiting.
+pub struct Conversation {
+    pub(super) face: Arc<Face>,
+    pub(super) ticket: Option<Ticket>,
+    pub(super) flight: Option<Arc<Flight>>,
+    pub(super) tool_name: String,
+    pub(super) on_disconnect: OnDisconnect,
+    /// The request only asks about the execution: taking it back stops nothing.
+    pub(super) only_asks: bool,
+    pub(super) deadline: Instant,
+    pub(super) audience: Audience,
+    pub(super) rising: Rising,
+    pub(super) order: Order,
+    /// How the server writes this tool's answers.
+    pub response: Option<crate::engine::catalog::ResponseMode>,
+}
+
+impl Conversation {
+    pub(super) fn begun(mut self, flight: Option<Arc<Flight>>) -> Begun {
+        if let (Some(flight), Some(ticket)) = (&flight, &self.ticket) {
+            // Set once: a flight has one request.
+            let _ = flight.execution.set(ticket.id());
+        }
+        self.flight = flight;
+        if let Some(ticket) = self.ticket.take_if(|ticket| ticket.settled().is_some())
+            && let Some(settled) = ticket.settled()
+        {
+            let reply = answer::settled(&settled, ticket.attached, self.audience);
+            let response = self.response;
+            return Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)), response });
+        }
+        Begun::Waiting(Box::new(self))
+    }
+
+    /// The next thing to tell the caller; pending for ever once the answer was given. Cancel safe.
+    pub async fn step(&mut self) -> Step {
+        loop {
+            let Some(ticket) = &mut self.ticket else { return std::future::pending().await };
+            let withdrawn = async {
+                match &self.flight {
+                    Some(flight) => flight.withdrawn.cancelled().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                news = ticket.news() => match news {
+                    News::Settled(settled) => {
+                        let reply = answer::settled(&settled, ticket.attached, self.audience);
+                        return self.answered(reply, Kind::Whole);
+                    }
+                    News::Message(notice) => return Step::Message(notice),
+                    News::Asked(round) => return Step::Asked(round),
+                    News::Progress(progress) => {
+                        if let Some(progress) = self.rising.next(progress) {
+                            return Step::Progress(progress);
+                        }
+                    }
+                },
+                () = withdrawn => {
+                    self.withdrawn();
+                    return Step::Answer(Answered::of(Reply::Error(RpcError::new(
+                        code::INVALID_REQUEST,
+                        "the request was cancelled by the client",
+                    ))));
+                }
+                () = tokio::time::sleep_until(self.deadline) => {
+                    let head = ticket.head.clone();
+                    let reply = answer::handle(&head, &self.tool_name, ticket.attached, self.audience);
+                    return self.answered(reply, Kind::Handle);
+                }
+            }
+        }
+    }
+
+    /// A sign of life for a caller that follows progress: the last value and a small fraction.
+    pub fn still_there(&mut self) -> Progress {
+        self.rising.again()
+    }
+
+    /// True when the client took its request back: nothing more may be sent for it.
+    pub fn is_withdrawn(&self) -> bool {
+        self.flight.as_ref().is_some_and(|flight| flight.withdrawn.is_cancelled())
+    }
+
+    fn answered(&mut self, reply: Reply, kind: Kind) -> Step {
+        let hold = self.ticket.take().map(|ticket| (ticket, kind));
+        Step::Answer(Answered { reply, hold, response: self.response })
+    }
+
+    /// A cancellation that only says that the client's timer ran out follows the policy, as a client that disconnects
+    /// does; any other cancels the work.
+    fn withdrawn(&mut self) {
+        let Some(ticket) = self.ticket.take() else { return };
+        let timed_out = self.flight.as_ref().is_some_and(|flight| flight.timed_out());
+        if timed_out || self.only_asks {
+            self.left(ticket, "the client gave up waiting");
+        } else {
+            self.cancel(ticket.id(), self.order.clone());
+            // Who cancels knows how it ended: the same call later is a new wish, and not one for the old answer.
+            ticket.answered();
+        }
+    }
+
+    /// The caller is gone. Where the policy says so the work stops, unless somebody else waits for it.
+    fn left(&self, ticket: Ticket, reason: &str) {
+        let id = ticket.id();
+        if ticket.leave() && self.on_disconnect == OnDisconnect::Cancel {
+            self.cancel(id, Order { reason: reason.into(), ..self.order.clone() });
+        }
+    }
+
+    /// Cancels the work on a task of its own: the request may be gone before the cancellation is stored.
+    fn cancel(&self, id: ExecutionId, order: Order) {
+        let engine = self.face.engine.clone();
+        self.face.engine.spawn(async move {
+            if let Err(error) = engine.cancel(id, order).await {
+                tracing::debug!(execution = %id, code = error.code(), "a cancellation came too late: {error}");
+            }
+        });
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            self.left(ticket, "the client disconnected");
+        }
+    }
+}
+
+/// The parameters of a progress notification for `token`.
+pub fn progress_params(token: &Id<'_>, progress: &Progress, with_message: bool) -> String {
+    let mut params = format!("{{\"progressToken\":{},\"progress\":{}", token.raw(), progress.progress);
+    if let Some(total) = progress.total {
+        params.push_str(&format!(",\"total\":{total}"));
+    }
+    if let Some(message) = progress.message.as_ref().filter(|_| with_message) {
+        params.push_str(&format!(",\"message\":{}", serde_json::json!(message)));
+    }
+    params.push('}');
+    params
+}

@@ -1,0 +1,66 @@
+//! Arrays of messages, as revisions up to 2025-03-26 allowed them. Admits none of later revisions.
+
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::value::RawValue;
+
+use super::super::admit::{self, Body as Params};
+use super::super::envelope::Message;
+use super::super::session::Session;
+use super::super::{answer, frame, method, stream};
+use super::exchange::Occupied;
+use super::post::Post;
+use super::reply::json;
+use crate::model::revision::Era;
+
+impl Post<'_> {
+    /// An array of messages (up to 2025-03-26): answered as one array, in the order of the requests.
+    pub(super) async fn batch(self, items: &[&RawValue], session: Arc<Session>) -> Response {
+        let answers = items.iter().map(|item| self.batch_item(item, &session));
+        let answers: Vec<String> = futures_util::future::join_all(answers).await.into_iter().flatten().collect();
+        if answers.is_empty() {
+            return StatusCode::ACCEPTED.into_response();
+        }
+        json(200, format!("[{}]", answers.join(",")))
+    }
+
+    async fn batch_item(&self, item: &RawValue, session: &Arc<Session>) -> Option<String> {
+        let mut out = String::new();
+        let admitted = match admit::batch_element(item, session.revision) {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                frame::error(&mut out, refusal.id.as_ref(), &refusal.rejection.error);
+                return Some(out);
+            }
+        };
+        match (&admitted.message, &admitted.body) {
+            (Message::Request { id, .. }, Params::Call(call)) => {
+                let caller = self.caller(session.client_name.clone().unwrap_or_default(), Era::Legacy);
+                let Some(place) = session.in_flight.enter(id, self.face.settings.in_flight_max) else {
+                    let error = answer::overload("too many calls are in flight in this session".into());
+                    frame::error(&mut out, Some(id), &error);
+                    return Some(out);
+                };
+                let place = Occupied { session: session.clone(), place };
+                let begun = self.face.call(call, &caller, Some(place.place.flight.clone())).await;
+                let answered = stream::end_of(begun).await;
+                stream::push_reply(&mut out, id, &answered.reply);
+                answered.written();
+            }
+            (Message::Request { id, method, .. }, Params::Other { params, .. }) => {
+                match self.face.legacy_method(method, params, &self.principal.namespace).await {
+                    Ok(result) => frame::result(&mut out, id, &result),
+                    Err((_, error)) => frame::error(&mut out, Some(id), &error),
+                }
+            }
+            (Message::Notification { method, .. }, Params::Other { params, .. }) => {
+                method::notified(&session.in_flight, method, params);
+                return None;
+            }
+            _ => return None,
+        }
+        Some(out)
+    }
+}

@@ -1,0 +1,135 @@
+//! POST: one message, or an old batch. Leaves the writing of answers to its neighbours.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use super::super::admit::{self, Admitted, Body as Params, Entered};
+use super::super::call::Caller;
+use super::super::envelope::Message;
+use super::super::era::{self, Ruling};
+use super::super::face::Face;
+use super::super::id::Id;
+use super::super::reject::Source;
+use super::super::{answer, headers, method};
+use super::body::{check_media_types, read};
+use super::exchange::{Exchange, Occupied};
+use super::reply::{respond, rpc};
+use super::sessions::session_of;
+use crate::model::principal::Principal;
+use crate::model::revision::{Era, Revision};
+
+/// Takes in a POST.
+pub(super) async fn post(face: Arc<Face>, principal: Principal, headers: &HeaderMap, body: Body) -> Response {
+    if let Err(refusal) = check_media_types(headers) {
+        return *refusal;
+    }
+    let bytes = match read(body, &face.settings).await {
+        Ok(bytes) => bytes,
+        Err(refusal) => return *refusal,
+    };
+    let entered = match admit::http(&bytes, &face.settings.envelope, headers) {
+        Ok(entered) => entered,
+        Err(refusal) => return rpc(refusal.rejection.status, refusal.id.as_ref(), &refusal.rejection.error),
+    };
+    match entered {
+        Entered::One(admitted) => {
+            let Admitted { message, ruling, body } = *admitted;
+            let post = Post { face, principal, headers };
+            match ruling {
+                Ruling::Modern { revision } => post.modern(message, body, revision).await,
+                Ruling::Legacy { opens: true, .. } => post.open(message, body).await,
+                Ruling::Legacy { .. } => post.legacy(message, body).await,
+            }
+        }
+        Entered::Batch(items) => {
+            let session = match session_of(&face, &principal, headers) {
+                Ok(session) => session,
+                Err(refusal) => return *refusal,
+            };
+            if let Err(rejection) = era::decide_batch(Some(session.revision)) {
+                return rpc(rejection.status, None, &rejection.error);
+            }
+            let post = Post { face, principal, headers };
+            post.batch(&items, session).await
+        }
+    }
+}
+
+/// A POST whose message was admitted.
+pub(super) struct Post<'h> {
+    /// The protocol face.
+    pub face: Arc<Face>,
+    /// Who sent it.
+    pub principal: Principal,
+    /// Its headers.
+    pub headers: &'h HeaderMap,
+}
+
+impl Post<'_> {
+    async fn modern(self, message: Message<'_>, body: Params<'_>, revision: Revision) -> Response {
+        let Message::Request { id, method, .. } = &message else {
+            return StatusCode::ACCEPTED.into_response();
+        };
+        match body {
+            Params::Call(call) => {
+                let name = call.meta.protocol.client_info.and_then(method::client_name).unwrap_or_default();
+                let caller = self.caller(name, Era::Modern);
+                let token = call.meta.progress_token.clone().map(Id::into_owned);
+                let begun = self.face.call(&call, &caller, None).await;
+                self.answer_call(id, begun, Exchange { era: Era::Modern, revision, token, _place: None }).await
+            }
+            Params::Other { params, .. } => {
+                let namespace = self.principal.namespace.clone();
+                let answer = self.face.modern_method(method, &params, &namespace).await;
+                respond(Era::Modern, id, answer)
+            }
+        }
+    }
+
+    async fn legacy(self, message: Message<'_>, body: Params<'_>) -> Response {
+        let session = match session_of(&self.face, &self.principal, self.headers) {
+            Ok(session) => session,
+            Err(refusal) => return *refusal,
+        };
+        match (&message, body) {
+            (Message::Request { id, .. }, Params::Call(call)) => {
+                let Some(place) = session.in_flight.enter(id, self.face.settings.in_flight_max) else {
+                    let error = answer::overload("too many calls are in flight in this session".into());
+                    return respond(Era::Legacy, id, Err((Source::Handler, error)));
+                };
+                let place = Occupied { session: session.clone(), place };
+                let caller = self.caller(session.client_name.clone().unwrap_or_default(), Era::Legacy);
+                let token = call.meta.progress_token.clone().map(Id::into_owned);
+                let begun = self.face.call(&call, &caller, Some(place.place.flight.clone())).await;
+                let exchange = Exchange { era: Era::Legacy, revision: session.revision, token, _place: Some(place) };
+                self.answer_call(id, begun, exchange).await
+            }
+            (Message::Request { id, method, .. }, Params::Other { params, .. }) => {
+                let answer = self.face.legacy_method(method, &params, &self.principal.namespace).await;
+                respond(Era::Legacy, id, answer)
+            }
+            (Message::Notification { method, .. }, Params::Other { params, .. }) => {
+                method::notified(&session.in_flight, method, &params);
+                StatusCode::ACCEPTED.into_response()
+            }
+            _ => StatusCode::ACCEPTED.into_response(),
+        }
+    }
+
+    pub(super) fn caller(&self, name: String, era: Era) -> Caller {
+        Caller {
+            principal: self.principal.clone(),
+            name,
+            era,
+            key_headers: self
+                .headers
+                .get_all(headers::IDEMPOTENCY_KEY)
+                .iter()
+                .map(|value| value.as_bytes().to_vec())
+                .collect(),
+        }
+    }
+}
