@@ -16,6 +16,9 @@ use super::keys;
 use super::progress::Rising;
 use super::reject::{RpcError, code};
 use super::session::Flight;
+use super::task::create::{Pending, Related};
+use super::task::failed as task_failed;
+use super::task::offer::{Offer, offer};
 use crate::engine::submit::Call;
 use crate::engine::ticket::Ticket;
 use crate::model::event::Order;
@@ -23,7 +26,8 @@ use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
 use crate::model::policy::OnDisconnect;
 use crate::model::principal::{Principal, Scope};
-use crate::model::revision::Era;
+use crate::model::revision::{Era, Revision};
+use crate::store::TaskVariant;
 
 /// Who calls, and how the answer has to look.
 #[derive(Clone, Debug)]
@@ -34,8 +38,18 @@ pub struct Caller {
     pub name: String,
     /// The era of the request.
     pub era: Era,
+    /// The revision of the request.
+    pub revision: Revision,
     /// The HTTP header `Idempotency-Key`, each time it was sent.
     pub key_headers: Vec<Vec<u8>>,
+}
+
+/// What becomes of an offer.
+enum Offered {
+    /// The call is a task; this is its answer.
+    Task(Reply),
+    /// The call may become one while it waits.
+    Later(Option<Pending>),
 }
 
 /// What a call becomes at first.
@@ -76,6 +90,7 @@ impl Face {
             tool = self.listing().await.find(&params.name, namespace).cloned();
         }
         let tool = tool.ok_or_else(|| self.unknown_tool(&params.name))?;
+        let offered = offer(params, caller.revision, &tool)?;
         let headers = caller.key_headers.iter().map(Vec::as_slice);
         let key = keys::resolve(params, headers, tool.service.key_argument.as_deref()).map_err(|e| e.rpc_error())?;
         let arguments = params.arguments.map_or("{}", |raw| raw.get());
@@ -95,6 +110,13 @@ impl Face {
         let ticket = self.engine.submit(call).await.map_err(|error| answer::refused(&error))?;
         let wait_ms = params.meta.wait_ms.unwrap_or(tool.service.wait_ms);
         let audience = self.audience(caller.era);
+        let pending = match self.offered(offered, &ticket, wait_ms).await? {
+            Offered::Later(pending) => pending,
+            Offered::Task(reply) => {
+                let response = tool.service.response;
+                return Ok(Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)), response }));
+            }
+        };
         if wait_ms == 0 && ticket.settled().is_none() {
             let reply = answer::accepted(&ticket.head, tool.has_output_schema, ticket.attached, audience);
             let response = tool.service.response;
@@ -103,7 +125,46 @@ impl Face {
         let mut conversation = self.conversation(ticket, &params.name, (wait_ms, audience), caller);
         conversation.on_disconnect = tool.service.on_disconnect;
         conversation.response = tool.service.response;
+        conversation.pending = pending;
         Ok(conversation.begun(flight))
+    }
+
+    /// Makes a task of the call at once where that was asked for, or says when it becomes one.
+    async fn offered(&self, offer: Option<Offer>, ticket: &Ticket, wait_ms: i64) -> Result<Offered, RpcError> {
+        let Some(offer) = offer else { return Ok(Offered::Later(None)) };
+        let after_ms = offer.after_ms.map(|after_ms| after_ms.min(wait_ms));
+        if after_ms.is_some_and(|after_ms| after_ms > 0 || ticket.settled().is_some()) {
+            return Ok(Offered::Later(Some(Pending::of(offer, after_ms.unwrap_or_default()))));
+        }
+        match self.create_task(ticket.id(), &offer.wish).await {
+            Ok(reply) => Ok(Offered::Task(reply)),
+            // Who decides is the server: without a task the answer itself is as good.
+            Err(error) if offer.wish.variant == TaskVariant::Extension => {
+                tracing::warn!(execution = %ticket.id(), "a call could not become a task: {}", error.message);
+                Ok(Offered::Later(None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A request that waits for the end of a task, for as long as the task can be read.
+    pub(super) async fn await_task(
+        self: &Arc<Self>,
+        related: Related,
+        left_ms: i64,
+        caller: &Caller,
+        flight: Option<Arc<Flight>>,
+    ) -> Begun {
+        let ticket = match self.engine.attach(related.id, &caller.principal).await {
+            Ok(ticket) => ticket,
+            Err(error) => return Begun::Answer(Answered::of(Reply::Error(task_failed(error).1))),
+        };
+        let name = ticket.head.ident.tool.clone();
+        let mut conversation = self.conversation(ticket, &name, (left_ms, self.audience(caller.era)), caller);
+        conversation.deadline = Instant::now() + Duration::from_millis(left_ms.max(0) as u64);
+        conversation.only_asks = true;
+        conversation.related = Some(related);
+        conversation.begun(flight)
     }
 
     async fn builtin(
@@ -196,6 +257,8 @@ impl Face {
             rising: Rising::default(),
             order: Order { principal: caller.principal.subject.clone(), reason: "cancelled by the client".into() },
             response: None,
+            pending: None,
+            related: None,
         }
     }
 

@@ -11,6 +11,8 @@ use super::id::Id;
 use super::progress::Rising;
 use super::reject::{RpcError, code};
 use super::session::Flight;
+use super::task::create::{Pending, Related};
+use super::task::experimental;
 use crate::engine::asking::Round;
 use crate::engine::notices::Notice;
 use crate::engine::ticket::{News, Ticket};
@@ -95,6 +97,10 @@ pub struct Conversation {
     pub(super) audience: Audience,
     pub(super) rising: Rising,
     pub(super) order: Order,
+    /// The task that the call becomes.
+    pub(super) pending: Option<Pending>,
+    /// The task whose result is asked for.
+    pub(super) related: Option<Related>,
     /// How the server writes this tool's answers.
     pub response: Option<crate::engine::catalog::ResponseMode>,
 }
@@ -106,7 +112,9 @@ impl Conversation {
             let _ = flight.execution.set(ticket.id());
         }
         self.flight = flight;
-        if let Some(ticket) = self.ticket.take_if(|ticket| ticket.settled().is_some())
+        // The end of a task is read as the task shows it.
+        let ready = self.related.is_none();
+        if let Some(ticket) = self.ticket.take_if(|ticket| ready && ticket.settled().is_some())
             && let Some(settled) = ticket.settled()
         {
             let reply = answer::settled(&settled, ticket.attached, self.audience);
@@ -130,6 +138,10 @@ impl Conversation {
                 biased;
                 news = ticket.news() => match news {
                     News::Settled(settled) => {
+                        if let Some(related) = &self.related {
+                            let reply = self.face.end_of_task(related).await;
+                            return self.answered(reply, Kind::Whole);
+                        }
                         let reply = answer::settled(&settled, ticket.attached, self.audience);
                         return self.answered(reply, Kind::Whole);
                     }
@@ -148,13 +160,32 @@ impl Conversation {
                         "the request was cancelled by the client",
                     ))));
                 }
+                () = Pending::due(self.pending.as_ref()) => {
+                    let Some(pending) = &self.pending else { continue };
+                    match self.face.create_task(ticket.id(), &pending.wish).await {
+                        Ok(reply) => return self.answered(reply, Kind::Whole),
+                        Err(error) => {
+                            let id = ticket.id();
+                            tracing::warn!(execution = %id, "a call could not become a task: {}", error.message);
+                            self.pending = None;
+                        }
+                    }
+                }
                 () = tokio::time::sleep_until(self.deadline) => {
+                    if self.related.is_some() {
+                        return self.answered(experimental::over(), Kind::Handle);
+                    }
                     let head = ticket.head.clone();
                     let reply = answer::handle(&head, &self.tool_name, ticket.attached, self.audience);
                     return self.answered(reply, Kind::Handle);
                 }
             }
         }
+    }
+
+    /// The task that the messages of this conversation belong to (2025-11-25).
+    pub fn related_task(&self) -> Option<ExecutionId> {
+        self.related.as_ref().map(|related| related.id)
     }
 
     /// A sign of life for a caller that follows progress: the last value and a small fraction.

@@ -91,9 +91,10 @@ impl Face {
     pub async fn discover_result(&self) -> String {
         let listing = self.listing().await;
         let mut result = format!(
-            "{{\"resultType\":\"complete\",\"supportedVersions\":{},\"capabilities\":{{\"tools\":{{}}}},\
-             \"ttlMs\":{},\"cacheScope\":\"private\",\"_meta\":{{\"{}\":{SERVER_INFO}}}",
+            "{{\"resultType\":\"complete\",\"supportedVersions\":{},\"capabilities\":{{\"tools\":{{}},\
+             \"extensions\":{{\"{}\":{{}}}}}},\"ttlMs\":{},\"cacheScope\":\"private\",\"_meta\":{{\"{}\":{SERVER_INFO}}}",
             json!(modern_names()),
+            super::task::EXTENSION,
             self.settings.list_ttl_ms,
             splice::SERVER_INFO_MEMBER,
         );

@@ -250,16 +250,26 @@ impl Connection {
             Body::Call(call) => {
                 let named = call.meta.protocol.client_info.and_then(method::client_name);
                 let name = named.or(opened.client_name).unwrap_or_default();
-                let caller = Caller { principal: self.principal.clone(), name, era, key_headers: Vec::new() };
+                let caller = self.caller(name, revision);
                 let token = call.meta.progress_token.clone();
                 let begun = self.face.call(&call, &caller, Some(flight)).await;
                 self.answer(id, begun, (token, revision)).await;
             }
-            Body::Other { params, .. } => {
+            Body::Other { params, .. } if *method == "tasks/result" && revision == Revision::V2025_11_25 => {
+                let caller = self.caller(opened.client_name.unwrap_or_default(), revision);
+                let begun = self.face.task_result(&params, &caller, Some(flight)).await;
+                self.answer(id, begun, (None, revision)).await;
+            }
+            Body::Other { params, meta } => {
                 let namespace = &self.principal.namespace;
-                let answer = match era {
-                    Era::Modern => self.face.modern_method(method, &params, namespace).await,
-                    Era::Legacy => self.face.legacy_method(method, &params, namespace).await,
+                let of_task = match era {
+                    Era::Modern => self.face.extension_task(method, (&params, &meta), &self.principal).await,
+                    Era::Legacy => self.face.experimental_task((method, revision), &params, &self.principal).await,
+                };
+                let answer = match (of_task, era) {
+                    (Some(answer), _) => answer,
+                    (None, Era::Modern) => self.face.modern_method(method, &params, namespace).await,
+                    (None, Era::Legacy) => self.face.legacy_method(method, &params, namespace).await,
                 };
                 match answer {
                     Ok(result) => {
@@ -271,6 +281,11 @@ impl Connection {
                 }
             }
         }
+    }
+
+    fn caller(&self, name: String, revision: Revision) -> Caller {
+        let era = revision.era();
+        Caller { principal: self.principal.clone(), name, era, revision, key_headers: Vec::new() }
     }
 
     async fn answer(&self, id: &Id<'_>, begun: Begun, (token, revision): (Option<Id<'_>>, Revision)) {
@@ -324,12 +339,7 @@ impl Connection {
         };
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Body::Call(call)) => {
-                let caller = Caller {
-                    principal: self.principal.clone(),
-                    name: name.to_owned(),
-                    era: Era::Legacy,
-                    key_headers: Vec::new(),
-                };
+                let caller = self.caller(name.to_owned(), revision);
                 let answered = end_of(self.face.call(call, &caller, None).await).await;
                 push_reply(&mut out, id, &answered.reply);
                 answered.written();

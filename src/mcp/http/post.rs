@@ -76,14 +76,16 @@ impl Post<'_> {
         match body {
             Params::Call(call) => {
                 let name = call.meta.protocol.client_info.and_then(method::client_name).unwrap_or_default();
-                let caller = self.caller(name, Era::Modern);
+                let caller = self.caller(name, revision);
                 let token = call.meta.progress_token.clone().map(Id::into_owned);
                 let begun = self.face.call(&call, &caller, None).await;
                 self.answer_call(id, begun, Exchange { era: Era::Modern, revision, token, _place: None }).await
             }
-            Params::Other { params, .. } => {
-                let namespace = self.principal.namespace.clone();
-                let answer = self.face.modern_method(method, &params, &namespace).await;
+            Params::Other { params, meta } => {
+                let answer = match self.face.extension_task(method, (&params, &meta), &self.principal).await {
+                    Some(answer) => answer,
+                    None => self.face.modern_method(method, &params, &self.principal.namespace).await,
+                };
                 respond(Era::Modern, id, answer)
             }
         }
@@ -101,14 +103,32 @@ impl Post<'_> {
                     return respond(Era::Legacy, id, Err((Source::Handler, error)));
                 };
                 let place = Occupied { session: session.clone(), place };
-                let caller = self.caller(session.client_name.clone().unwrap_or_default(), Era::Legacy);
+                let caller = self.caller(session.client_name.clone().unwrap_or_default(), session.revision);
                 let token = call.meta.progress_token.clone().map(Id::into_owned);
                 let begun = self.face.call(&call, &caller, Some(place.place.flight.clone())).await;
                 let exchange = Exchange { era: Era::Legacy, revision: session.revision, token, _place: Some(place) };
                 self.answer_call(id, begun, exchange).await
             }
+            (Message::Request { id, method, .. }, Params::Other { params, .. })
+                if *method == "tasks/result" && session.revision == Revision::V2025_11_25 =>
+            {
+                let Some(place) = session.in_flight.enter(id, self.face.settings.in_flight_max) else {
+                    let error = answer::overload("too many calls are in flight in this session".into());
+                    return respond(Era::Legacy, id, Err((Source::Handler, error)));
+                };
+                let place = Occupied { session: session.clone(), place };
+                let caller = self.caller(session.client_name.clone().unwrap_or_default(), session.revision);
+                let begun = self.face.task_result(&params, &caller, Some(place.place.flight.clone())).await;
+                let revision = session.revision;
+                let exchange = Exchange { era: Era::Legacy, revision, token: None, _place: Some(place) };
+                self.answer_call(id, begun, exchange).await
+            }
             (Message::Request { id, method, .. }, Params::Other { params, .. }) => {
-                let answer = self.face.legacy_method(method, &params, &self.principal.namespace).await;
+                let answer =
+                    match self.face.experimental_task((method, session.revision), &params, &self.principal).await {
+                        Some(answer) => answer,
+                        None => self.face.legacy_method(method, &params, &self.principal.namespace).await,
+                    };
                 respond(Era::Legacy, id, answer)
             }
             (Message::Notification { method, .. }, Params::Other { params, .. }) => {
@@ -119,11 +139,12 @@ impl Post<'_> {
         }
     }
 
-    pub(super) fn caller(&self, name: String, era: Era) -> Caller {
+    pub(super) fn caller(&self, name: String, revision: Revision) -> Caller {
         Caller {
             principal: self.principal.clone(),
             name,
-            era,
+            era: revision.era(),
+            revision,
             key_headers: self
                 .headers
                 .get_all(headers::IDEMPOTENCY_KEY)

@@ -18,7 +18,7 @@ use crate::mcp::splice::{self, EXECUTION_MEMBER, Edit};
 use crate::model::event::Order;
 use crate::model::id::ExecutionId;
 use crate::model::principal::{Principal, Scope};
-use crate::model::revision::Era;
+use crate::model::revision::{Era, Revision};
 use crate::store::TaskVariant;
 
 /// Tasks in one page of a list.
@@ -62,8 +62,14 @@ pub fn result(reply: Reply, id: ExecutionId) -> Reply {
 
 impl Face {
     /// Answers a request of 2025-11-25 about tasks; `None` when the method is none of them, or one that waits.
-    pub async fn experimental_task(&self, method: &str, params: &Params<'_>, principal: &Principal) -> Option<Answer> {
+    pub async fn experimental_task(
+        &self,
+        (method, revision): (&str, Revision),
+        params: &Params<'_>,
+        principal: &Principal,
+    ) -> Option<Answer> {
         Some(match method {
+            _ if revision != Revision::V2025_11_25 => return None,
             "tasks/get" => self.experimental_get(params, principal).await,
             "tasks/list" if !principal.is_anonymous() => self.experimental_list(params, principal).await,
             "tasks/cancel" => self.experimental_cancel(params, principal).await,

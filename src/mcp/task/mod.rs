@@ -2,6 +2,7 @@
 //! experimental feature of 2025-11-25. Says what a task looks like and answers `tasks/*`; when a call becomes one is
 //! decided by [`offer`], and done by whoever answers the call.
 
+pub mod create;
 pub mod experimental;
 pub mod extension;
 pub mod news;
@@ -134,7 +135,7 @@ fn no_task() -> Failed {
     invalid("there is no such task")
 }
 
-fn failed(error: crate::engine::Error) -> Failed {
+pub(super) fn failed(error: crate::engine::Error) -> Failed {
     match error {
         crate::engine::Error::NotFound(_) => no_task(),
         error => (Source::Handler, answer::refused(&error)),
