@@ -3,11 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::envelope;
+use super::exposure::Exposure;
 use super::listing::Pages;
+use super::offering::Offerings;
 use super::rate::Bucket;
+use super::request_state;
 use super::session::Sessions;
 use crate::engine::Engine;
 use crate::engine::catalog::{Listing, ResponseMode};
@@ -29,7 +33,7 @@ pub struct Settings {
     pub task_poll_min_ms: i64,
     /// How often a client is told to look at a task that runs for long.
     pub task_poll_max_ms: i64,
-    /// Tools in one page of a list.
+    /// Entries in one page of a list.
     pub page_size: usize,
     /// Legacy sessions at once.
     pub sessions_max: usize,
@@ -53,6 +57,10 @@ pub struct Settings {
     pub builtins: Builtins,
     /// How long the lists may be cached by clients (2026-07-28).
     pub list_ttl_ms: u64,
+    /// What is shown of the upstreams to whom, besides tools.
+    pub exposure: Exposure,
+    /// Streams of `subscriptions/listen` at once (2026-07-28).
+    pub listeners_max: usize,
     /// True when nobody has to prove who they are, so that callers are told apart by client name.
     pub anonymous: bool,
 }
@@ -90,6 +98,8 @@ impl Default for Settings {
             result_wait_ms: 50_000,
             builtins: Builtins::default(),
             list_ttl_ms: 60_000,
+            exposure: Exposure::default(),
+            listeners_max: 10_000,
             anonymous: true,
         }
     }
@@ -107,6 +117,12 @@ pub struct Face {
     pub(super) opening: Mutex<Bucket>,
     /// Rendered pages of the tool list.
     pub(super) pages: Pages,
+    /// Resources and prompts as each namespace sees them.
+    pub(super) offerings: Offerings,
+    /// Seals what clients hand back unread.
+    pub state_keys: request_state::Keys,
+    /// Places for streams of `subscriptions/listen`.
+    pub(super) listeners: Arc<Semaphore>,
     /// Authenticates cursors; the same for the life of the process, a stale cursor is a clear error.
     pub(super) cursor_key: [u8; 32],
     /// Ends when clients should be told to leave.
@@ -127,6 +143,9 @@ impl Face {
             sessions: Sessions::new(settings.sessions_max, settings.session_idle_ms),
             opening: Mutex::new(opening),
             pages: Pages::default(),
+            offerings: Offerings::default(),
+            state_keys: request_state::Keys::random(),
+            listeners: Arc::new(Semaphore::new(settings.listeners_max)),
             cursor_key,
             draining: CancellationToken::new(),
             engine,

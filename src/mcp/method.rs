@@ -1,4 +1,5 @@
-//! Every method but `tools/call`: what it answers, per era. Sessions and transports are elsewhere.
+//! What `initialize` says, the methods that ask no upstream, and notifications of clients. The others are in `requests`;
+//! sessions and transports are elsewhere.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use super::id::Id;
 use super::meta::Params;
 use super::reject::{RpcError, Source, code};
 use super::session::{InFlight, is_timeout_reason};
-use crate::model::revision::{Era, Revision};
+use crate::model::revision::Revision;
 
 /// A result as JSON text, or an error and where it came to be.
 pub type Answer = Result<Arc<str>, (Source, RpcError)>;
@@ -23,6 +24,8 @@ pub struct Hello {
     pub revision: Revision,
     /// `clientInfo.name`.
     pub client_name: Option<String>,
+    /// The client's `capabilities`, as written.
+    pub capabilities: Option<Box<RawValue>>,
 }
 
 impl Hello {
@@ -32,7 +35,8 @@ impl Hello {
             return Err(RpcError::new(code::INVALID_PARAMS, "initialize needs protocolVersion, a string"));
         };
         let client_name = params.get("clientInfo").and_then(client_name);
-        Ok(Hello { revision: Revision::negotiate(&requested), client_name })
+        let capabilities = params.get("capabilities").map(ToOwned::to_owned);
+        Ok(Hello { revision: Revision::negotiate(&requested), client_name, capabilities })
     }
 }
 
@@ -50,34 +54,42 @@ impl Face {
     /// A request of 2026-07-28.
     pub async fn modern_method(&self, method: &str, params: &Params<'_>, namespace: &str) -> Answer {
         match method {
-            "server/discover" => Ok(self.discover_result().await.into()),
-            "tools/list" => self.list(Era::Modern, params, namespace).await,
+            "server/discover" => Ok(self.discover_result(namespace).await.into()),
+            "tools/list" => self.list_tools(Revision::V2026_07_28, params, namespace).await,
             _ => Err(unknown_method(method)),
         }
     }
 
     /// A request in a legacy session or connection, `initialize` apart.
-    pub async fn legacy_method(&self, method: &str, params: &Params<'_>, namespace: &str) -> Answer {
+    pub async fn legacy_method(
+        &self,
+        method: &str,
+        params: &Params<'_>,
+        (revision, namespace): (Revision, &str),
+    ) -> Answer {
         match method {
             "ping" => Ok("{}".into()),
-            "tools/list" => self.list(Era::Legacy, params, namespace).await,
+            "tools/list" => self.list_tools(revision, params, namespace).await,
             _ => Err(unknown_method(method)),
         }
     }
 
-    async fn list(&self, era: Era, params: &Params<'_>, namespace: &str) -> Answer {
-        let cursor = match params.get("cursor") {
-            Some(raw) if raw.get() != "null" => match params.text("cursor") {
-                Some(cursor) => Some(cursor),
-                None => {
-                    let error = RpcError::new(code::INVALID_PARAMS, "the cursor must be a string");
-                    return Err((Source::Handler, error));
-                }
-            },
-            _ => None,
-        };
-        let page = self.tools_list(era, namespace, cursor.as_deref()).await;
+    async fn list_tools(&self, revision: Revision, params: &Params<'_>, namespace: &str) -> Answer {
+        let cursor = cursor_of(params)?;
+        let page = self.tools_list(revision, namespace, cursor.as_deref()).await;
         page.map_err(|bad| (Source::Handler, bad.rpc_error()))
+    }
+}
+
+/// The cursor of a list request. Errors: it is no string.
+pub(super) fn cursor_of<'a>(params: &Params<'a>) -> Result<Option<Cow<'a, str>>, (Source, RpcError)> {
+    match (params.get("cursor"), params.text("cursor")) {
+        (None, _) => Ok(None),
+        (_, Some(cursor)) => Ok(Some(cursor)),
+        (Some(_), None) => {
+            let error = RpcError::new(code::INVALID_PARAMS, "the cursor must be a string");
+            Err((Source::Handler, error))
+        }
     }
 }
 

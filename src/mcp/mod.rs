@@ -3,31 +3,46 @@
 
 pub mod admit;
 pub mod answer;
+pub mod bridge;
 pub mod builtin;
 pub mod call;
 pub mod call_params;
+pub mod capabilities;
 pub mod conversation;
 pub mod cursor;
 pub mod envelope;
 pub mod era;
+pub mod exposure;
 pub mod face;
+pub mod forwards;
 pub mod frame;
+pub mod going;
 pub mod headers;
+pub mod hearing;
 pub mod http;
 pub mod id;
 pub mod keys;
+pub mod listen;
 pub mod listing;
+pub mod log_level;
 pub mod meta;
 pub mod method;
 pub mod names;
+pub mod offering;
 pub mod progress;
 pub mod rate;
 pub mod reject;
+pub mod request_state;
+pub mod requests;
 pub mod session;
 pub mod splice;
+pub mod standing;
 pub mod stdio;
 pub mod stream;
+pub mod subscription;
 pub mod task;
+pub mod uri_template;
+pub mod wishes;
 
 #[cfg(test)]
 mod tests;

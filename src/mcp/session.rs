@@ -5,9 +5,13 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::id::Id;
+use super::requests::Asker;
+use super::wishes::Wishes;
+use crate::engine::client::ClientContext;
 use crate::model::id::ExecutionId;
 use crate::model::principal::Principal;
 use crate::model::revision::Revision;
@@ -19,6 +23,12 @@ pub struct Session {
     pub revision: Revision,
     /// `clientInfo.name`, if the client has one.
     pub client_name: Option<String>,
+    /// The client's `capabilities`, as it wrote them.
+    pub capabilities: Option<Box<RawValue>>,
+    /// What the client has asked to hear.
+    pub wishes: Arc<Wishes>,
+    /// Its id, once it is open.
+    pub id: OnceLock<String>,
     /// Who opened it.
     pub principal: Principal,
     /// What is in flight.
@@ -34,11 +44,30 @@ impl Session {
         Session {
             revision,
             client_name,
+            capabilities: None,
+            wishes: Arc::default(),
+            id: OnceLock::new(),
             principal,
             in_flight: InFlight::default(),
             closed: CancellationToken::new(),
             last_seen_ms: AtomicI64::new(now_ms),
         }
+    }
+
+    /// What an upstream may need to know of its client.
+    pub fn client(&self) -> ClientContext {
+        ClientContext {
+            revision: Some(self.revision.name().to_owned()),
+            session: self.id.get().cloned(),
+            capabilities: self.capabilities.clone(),
+            log_level: self.wishes.level().map(|level| level.as_str().to_owned()),
+        }
+    }
+
+    /// Who asks in it.
+    pub fn asker(&self, principal: Principal, withdrawn: CancellationToken) -> Asker {
+        let (client, wishes) = (Arc::new(self.client()), Some(self.wishes.clone()));
+        Asker { principal, revision: self.revision, client, wishes, withdrawn }
     }
 
     /// Counts a sign of life.
@@ -84,6 +113,8 @@ impl Sessions {
         if entries.len() >= self.limit {
             return None;
         }
+        // A session is opened once.
+        let _ = session.id.set(id.clone());
         entries.insert(id.clone(), Arc::new(session));
         Some(id)
     }

@@ -1,5 +1,5 @@
 //! Members spliced into raw JSON objects: everything that is not added or replaced keeps its bytes, its order and its
-//! spelling. Never parses a foreign value into a tree, and removes nothing.
+//! spelling. Never parses a foreign value into a tree, and removes only what it is told to.
 
 use std::borrow::Cow;
 
@@ -83,11 +83,46 @@ pub fn edited(text: &str, edits: &[Edit<'_>]) -> Option<String> {
     Some(out)
 }
 
+/// The object `text` without the members of these names; `None` when it is no object. What stays keeps its bytes.
+pub fn without(text: &str, names: &[&str]) -> Option<String> {
+    let members = json::members(text)?;
+    if members.iter().all(|(name, _)| !names.contains(&&**name)) {
+        return Some(text.to_owned());
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut copied = text.find('{')? + 1;
+    out.push_str(&text[..copied]);
+    let mut is_first = true;
+    for (name, value) in &members {
+        let end = value.get().as_ptr() as usize - text.as_ptr() as usize + value.get().len();
+        let piece = &text[copied..end];
+        copied = end;
+        if names.contains(&&**name) {
+            continue;
+        }
+        // The comma in front of what comes first now belonged to what is gone.
+        out.push_str(if is_first { piece.trim_start_matches([' ', '\t', '\n', '\r', ',']) } else { piece });
+        is_first = false;
+    }
+    out.push_str(&text[copied..]);
+    Some(out)
+}
+
 /// Whether a list may be cached by whom (2026-07-28).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CacheScope {
     Public,
     Private,
+}
+
+impl CacheScope {
+    /// Its name in the protocol.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CacheScope::Public => "public",
+            CacheScope::Private => "private",
+        }
+    }
 }
 
 /// Cache hints of a list result.
@@ -125,10 +160,7 @@ pub fn result<'r>(raw: &'r RawValue, additions: &Additions<'_>) -> Cow<'r, str> 
         edits.push(Edit::Default("resultType", "\"complete\"".into()));
     }
     if let Some(cache) = additions.cache.filter(|_| is_complete(raw)) {
-        let scope = match cache.scope {
-            CacheScope::Public => "\"public\"",
-            CacheScope::Private => "\"private\"",
-        };
+        let scope = format!("\"{}\"", cache.scope.as_str());
         edits.push(Edit::Set("ttlMs", cache.ttl_ms.to_string().into()));
         edits.push(Edit::Set("cacheScope", scope.into()));
     }

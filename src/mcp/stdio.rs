@@ -4,8 +4,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -17,13 +18,18 @@ use super::envelope::Message;
 use super::era::Ruling;
 use super::face::Face;
 use super::frame;
+use super::going::{Answering, Finished, Going, Said};
+use super::hearing::{Ear, LegacyHearing};
 use super::id::Id;
-use super::method;
+use super::method::{self, Hello};
 use super::reject::{RpcError, code};
+use super::requests::{Asker, Request, modern_client};
 use super::session::InFlight;
 use super::stream::{carries_message, end_of, push_reply};
+use super::wishes::Wishes;
+use crate::engine::client::ClientContext;
 use crate::model::principal::Principal;
-use crate::model::revision::{Era, Revision};
+use crate::model::revision::Revision;
 
 /// Messages that may wait for a client that does not read.
 const OUTBOX_MAX: usize = 1_024;
@@ -39,6 +45,14 @@ pub struct Connection {
     in_flight: InFlight,
     outbox: mpsc::Sender<Outgoing>,
     requests: TaskTracker,
+    /// What the client has asked to hear.
+    wishes: Arc<Wishes>,
+    /// Tells this connection from others.
+    id: String,
+    /// Told with each `initialize`.
+    opening: Notify,
+    /// Nothing more comes from the client: streams that wait for news are over.
+    read_out: CancellationToken,
     /// The client is gone: nobody waits for the answers to its requests.
     left: CancellationToken,
 }
@@ -64,8 +78,7 @@ pub struct Ended {
 struct Opened {
     revision: Option<Revision>,
     client_name: Option<String>,
-    /// The picture of the tools that was there when the session opened; no news to its client.
-    listing_version: u64,
+    capabilities: Option<Box<RawValue>>,
 }
 
 struct Outgoing {
@@ -90,12 +103,17 @@ where
         in_flight: InFlight::default(),
         outbox,
         requests: TaskTracker::new(),
+        wishes: Arc::default(),
+        id: format!("stdio-{}", hex::encode(&crate::engine::entropy()[..8])),
+        opening: Notify::new(),
+        read_out: CancellationToken::new(),
         left: CancellationToken::new(),
     });
     let changes = tokio::spawn(announce_changes(connection.clone()));
     let read = connection.read(input).await;
     let linger_until = Instant::now() + leaving.linger;
     changes.abort();
+    connection.read_out.cancel();
     connection.requests.close();
     let answered = tokio::select! {
         biased;
@@ -138,17 +156,14 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, mut inbox: mpsc::Receiver<O
     }
 }
 
+/// Tells the client what its upstreams say unasked, from its `initialize` on.
 async fn announce_changes(connection: Arc<Connection>) {
-    let mut changes = connection.face.engine.catalog().changes();
-    changes.borrow_and_update();
-    while changes.changed().await.is_ok() {
-        let version = *changes.borrow_and_update();
-        let opened = connection.opened();
-        if opened.revision.is_some() && opened.listing_version < version {
-            let mut message = String::new();
-            frame::notification(&mut message, "notifications/tools/list_changed", None);
-            connection.send(&message, None).await;
-        }
+    connection.opening.notified().await;
+    let ear = Ear { principal: connection.principal.clone(), session: Some(connection.id.clone()) };
+    let mut hearing = LegacyHearing::new(&connection.face, ear, &connection.wishes);
+    loop {
+        let message = hearing.next().await;
+        connection.send(&message, None).await;
     }
 }
 
@@ -221,17 +236,21 @@ impl Connection {
     }
 
     async fn open(&self, id: &Id<'_>, params: &super::meta::Params<'_>) {
-        let hello = match method::Hello::read(params) {
+        let hello = match Hello::read(params) {
             Ok(hello) => hello,
             Err(error) => return self.send_error(Some(id), &error).await,
         };
-        let listing_version = self.face.listing().await.version;
-        let result = self.face.initialize_result(hello.revision).await;
+        let marks = self.face.offering(&self.principal.namespace).await.marks;
+        let result = self.face.initialize_result(hello.revision, &self.principal).await;
+        let Hello { revision, client_name, capabilities } = hello;
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
-            Opened { revision: Some(hello.revision), client_name: hello.client_name, listing_version };
+            Opened { revision: Some(revision), client_name, capabilities };
+        self.wishes.set_told(marks);
         let mut message = String::new();
         frame::result(&mut message, id, &result);
         self.send(&message, None).await;
+        // Only now: what is news must not come before the answer.
+        self.opening.notify_one();
     }
 
     /// Runs one request. The line is read a second time here: parsing is cheap, and the task owns what it borrows.
@@ -242,9 +261,9 @@ impl Connection {
         };
         let Admitted { message, ruling, body } = *admitted;
         let Message::Request { id, method, .. } = &message else { return };
-        let (era, revision) = match ruling {
-            Ruling::Modern { revision } => (Era::Modern, revision),
-            Ruling::Legacy { revision, .. } => (Era::Legacy, revision.unwrap_or(Revision::ASSUMED)),
+        let revision = match ruling {
+            Ruling::Modern { revision } => revision,
+            Ruling::Legacy { revision, .. } => revision.unwrap_or(Revision::ASSUMED),
         };
         match body {
             Body::Call(call) => {
@@ -261,23 +280,11 @@ impl Connection {
                 self.answer(id, begun, (None, revision)).await;
             }
             Body::Other { params, meta } => {
-                let namespace = &self.principal.namespace;
-                let of_task = match era {
-                    Era::Modern => self.face.extension_task(method, (&params, &meta), &self.principal).await,
-                    Era::Legacy => self.face.experimental_task((method, revision), &params, &self.principal).await,
-                };
-                let answer = match (of_task, era) {
-                    (Some(answer), _) => answer,
-                    (None, Era::Modern) => self.face.modern_method(method, &params, namespace).await,
-                    (None, Era::Legacy) => self.face.legacy_method(method, &params, namespace).await,
-                };
-                match answer {
-                    Ok(result) => {
-                        let mut message = String::new();
-                        frame::result(&mut message, id, &result);
-                        self.send(&message, None).await;
-                    }
-                    Err((_, error)) => self.send_error(Some(id), &error).await,
+                let asker = self.asker(&opened, (revision, &meta), flight.withdrawn.clone());
+                let request = Request { id, method, params: &params, raw: message.params(), meta: &meta };
+                match self.face.request(request, &asker).await {
+                    Answering::Now(finished) => self.send_finished(id, &finished).await,
+                    Answering::Going(going) => self.go(id, going).await,
                 }
             }
         }
@@ -286,6 +293,46 @@ impl Connection {
     fn caller(&self, name: String, revision: Revision) -> Caller {
         let era = revision.era();
         Caller { principal: self.principal.clone(), name, era, revision, key_headers: Vec::new() }
+    }
+
+    /// Tells what comes before an answer, and the answer.
+    async fn go(&self, id: &Id<'_>, mut going: Going) {
+        let is_stream = going.is_stream;
+        loop {
+            let said = tokio::select! {
+                said = going.next() => said,
+                () = self.read_out.cancelled(), if is_stream => return,
+            };
+            match said {
+                Said::Message(message) => self.send(&message, None).await,
+                Said::End(finished) => return self.send_finished(id, &finished).await,
+                Said::Over => return,
+            }
+        }
+    }
+
+    fn asker(
+        &self,
+        opened: &Opened,
+        (revision, meta): (Revision, &super::meta::Meta<'_>),
+        withdrawn: CancellationToken,
+    ) -> Asker {
+        let legacy = || ClientContext {
+            revision: Some(revision.name().to_owned()),
+            session: None,
+            capabilities: opened.capabilities.clone(),
+            log_level: self.wishes.level().map(|level| level.as_str().to_owned()),
+        };
+        let client = if revision.is_modern() { modern_client(meta, revision) } else { legacy() };
+        let client = Arc::new(ClientContext { session: Some(self.id.clone()), ..client });
+        let wishes = (!revision.is_modern()).then(|| self.wishes.clone());
+        Asker { principal: self.principal.clone(), revision, client, wishes, withdrawn }
+    }
+
+    async fn send_finished(&self, id: &Id<'_>, finished: &Finished) {
+        let mut message = String::new();
+        finished.write(&mut message, id);
+        self.send(&message, None).await;
     }
 
     async fn answer(&self, id: &Id<'_>, begun: Begun, (token, revision): (Option<Id<'_>>, Revision)) {
@@ -319,15 +366,14 @@ impl Connection {
 
     async fn batch(&self, items: Vec<String>, revision: Revision) {
         let opened = self.opened();
-        let name = opened.client_name.unwrap_or_default();
-        let answers = items.iter().map(|item| self.batch_item(item, revision, &name));
+        let answers = items.iter().map(|item| self.batch_item(item, revision, &opened));
         let answers: Vec<String> = futures_util::future::join_all(answers).await.into_iter().flatten().collect();
         if !answers.is_empty() {
             self.send(&format!("[{}]", answers.join(",")), None).await;
         }
     }
 
-    async fn batch_item(&self, item: &str, revision: Revision, name: &str) -> Option<String> {
+    async fn batch_item(&self, item: &str, revision: Revision, opened: &Opened) -> Option<String> {
         let raw: &serde_json::value::RawValue = serde_json::from_str(item).ok()?;
         let mut out = String::new();
         let admitted = match admit::batch_element(raw, revision) {
@@ -339,17 +385,16 @@ impl Connection {
         };
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Body::Call(call)) => {
-                let caller = self.caller(name.to_owned(), revision);
+                let caller = self.caller(opened.client_name.clone().unwrap_or_default(), revision);
                 let answered = end_of(self.face.call(call, &caller, None).await).await;
                 push_reply(&mut out, id, &answered.reply);
                 answered.written();
                 Some(out)
             }
-            (Message::Request { id, method, .. }, Body::Other { params, .. }) => {
-                match self.face.legacy_method(method, params, &self.principal.namespace).await {
-                    Ok(result) => frame::result(&mut out, id, &result),
-                    Err((_, error)) => frame::error(&mut out, Some(id), &error),
-                }
+            (Message::Request { id, method, params: raw }, Body::Other { params, meta }) => {
+                let asker = self.asker(opened, (revision, meta), CancellationToken::new());
+                let request = Request { id, method, params, raw: *raw, meta };
+                self.face.request(request, &asker).await.end().await.write(&mut out, id);
                 Some(out)
             }
             (Message::Notification { method, .. }, Body::Other { params, .. }) => {

@@ -16,6 +16,7 @@ use super::answer::Reply;
 use super::call::{Answered, Begun, Conversation, Hold, Step, progress_params};
 use super::face::Face;
 use super::frame;
+use super::hearing::{Ear, LegacyHearing};
 use super::http::{Exchange, status_of};
 use super::id::Id;
 use super::session::Session;
@@ -223,11 +224,11 @@ pub(super) fn carries_message(revision: Revision) -> bool {
     revision.facts().progress_message
 }
 
-/// The stream of a legacy session: list changes and signs of life, until the session or the process ends.
+/// The stream of a legacy session: what its upstreams tell it unasked and signs of life, until the session or the process ends.
 pub(super) fn of_session(face: &Arc<Face>, session: &Arc<Session>) -> Response {
-    let mut changes = face.engine.catalog().changes();
-    changes.borrow_and_update();
-    let listening = Listening { face: face.clone(), session: session.clone(), changes, opened: false };
+    let ear = Ear { principal: session.principal.clone(), session: session.id.get().cloned() };
+    let hearing = LegacyHearing::new(face, ear, &session.wishes);
+    let listening = Listening { face: face.clone(), session: session.clone(), hearing, opened: false };
     let stream = futures_util::stream::unfold(listening, |mut listening| async move {
         let chunk = listening.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(chunk)), listening))
@@ -238,7 +239,7 @@ pub(super) fn of_session(face: &Arc<Face>, session: &Arc<Session>) -> Response {
 struct Listening {
     face: Arc<Face>,
     session: Arc<Session>,
-    changes: tokio::sync::watch::Receiver<u64>,
+    hearing: LegacyHearing,
     opened: bool,
 }
 
@@ -258,10 +259,7 @@ impl Listening {
                 () = self.face.draining.cancelled() => return None,
                 // Whoever listens is there, even if it has nothing to say.
                 _ = heartbeat.tick() => self.session.seen(self.face.engine.clock().now_ms()),
-                changed = self.changes.changed() => {
-                    changed.ok()?;
-                    let mut message = String::new();
-                    frame::notification(&mut message, "notifications/tools/list_changed", None);
+                message = self.hearing.next() => {
                     let mut event = String::new();
                     frame::event(&mut event, None, &message);
                     return Some(event);

@@ -81,6 +81,7 @@ impl Assembly {
             engine.spawn(report_start(server.clone(), readiness.clone(), engine.stopping().clone()));
         }
         let mut face = settings::face(&loaded.config, shape.wrap);
+        face.exposure = settings::exposure(&loaded.config, shape.wrap);
         face.anonymous = loaded.config.auth.mode == crate::config::settings::AuthMode::None;
         let face = Face::new(engine.clone(), face);
         engine.spawn(sweep_sessions(face.clone(), engine.stopping().clone()));

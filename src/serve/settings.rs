@@ -8,7 +8,8 @@ use crate::engine;
 use crate::engine::catalog::{ResponseMode, Service, TaskService};
 use crate::engine::slots::UpstreamLimits;
 use crate::mcp::envelope;
-use crate::mcp::face;
+use crate::mcp::exposure::Exposure;
+use crate::mcp::{face, names};
 use crate::model::policy::{Delivery, OnDisconnect, Timeouts, Unkeyed};
 use crate::model::retry::{RetryOn, RetryPolicy};
 use crate::store::Retention;
@@ -102,6 +103,20 @@ pub fn face(config: &Config, retry: bool) -> face::Settings {
         },
         ..face::Settings::default()
     }
+}
+
+/// What is shown of the servers to whom, besides tools. `unchanged`: names stay as they are (`wrap`).
+pub fn exposure(config: &Config, unchanged: bool) -> Exposure {
+    let servers = config.servers.iter().filter(|_| !unchanged);
+    let prefix = |(name, server): (&String, &config::tools::Server)| {
+        let default = || format!("{name}{}", names::SEPARATOR);
+        (name.clone(), server.prefix.as_ref().map_or_else(default, |prefix| prefix.to_string()))
+    };
+    let patterns = config.namespaces.iter().filter_map(|(name, namespace)| {
+        let tools = namespace.tools.as_ref()?;
+        Some((name.clone(), tools.iter().map(|pattern| pattern.to_string()).collect()))
+    });
+    Exposure { prefixes: servers.map(prefix).collect(), patterns: patterns.collect() }
 }
 
 /// The rules of a tool. `namespaces`: who may call it; absent: all.

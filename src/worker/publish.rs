@@ -11,9 +11,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::rules::{Rules, name_of, offered};
-use super::upstream::{ServerFacts, Snapshot, Status, Tool, Upstream};
+use super::upstream::{Items, Keeping, ServerFacts, Snapshot, Status, Tool, Upstream};
 use crate::engine::Engine;
-use crate::engine::catalog::Offer;
+use crate::engine::catalog::{CacheHint, Listed, Offer};
+use crate::engine::notices::{Addressee, Notice, PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED};
 use crate::model::revision::Revision;
 use crate::store::UpstreamRow;
 
@@ -34,6 +35,16 @@ struct Stored {
     server_info: Option<Box<RawValue>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     capabilities: Option<Box<RawValue>>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    resources: Arc<[Box<RawValue>]>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    templates: Arc<[Box<RawValue>]>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    prompts: Arc<[Box<RawValue>]>,
+}
+
+fn is_empty(list: &Arc<[Box<RawValue>]>) -> bool {
+    list.is_empty()
 }
 
 /// A stored picture, for `UpstreamSettings::last_known`; `None` when it cannot be read, which costs a slow start and
@@ -47,7 +58,16 @@ pub fn last_known(snapshot: &str) -> Option<Snapshot> {
         instructions: stored.instructions,
     });
     let tools = stored.tools.into_iter().filter_map(|raw| Some(Tool { name: name_of(&raw)?, raw }));
-    Some(Snapshot { generation: 0, facts, tools: tools.collect() })
+    // How long the server let its lists be kept is not stored: what it said of them then is over.
+    let items = |items| Items { items, keeping: None };
+    Some(Snapshot {
+        facts,
+        tools: tools.collect(),
+        resources: items(stored.resources),
+        templates: items(stored.templates),
+        prompts: items(stored.prompts),
+        ..Snapshot::default()
+    })
 }
 
 /// Brings offers to the catalog of an engine.
@@ -71,7 +91,8 @@ impl Publisher {
 
     /// Offers what is known of `upstream` now, and from then on each change, until the engine stops.
     pub fn follow(self: &Arc<Self>, upstream: Upstream) {
-        let mut follower = Follower { publisher: self.clone(), name: upstream.name().to_owned(), last: None };
+        let name = upstream.name().to_owned();
+        let mut follower = Follower { publisher: self.clone(), name, last: None, told: [0; 3] };
         let mut tools = upstream.tools();
         let mut status = upstream.status();
         let first = tools.borrow_and_update().clone();
@@ -133,6 +154,8 @@ struct Follower {
     publisher: Arc<Publisher>,
     name: String,
     last: Option<(String, Option<String>)>,
+    /// How many changes of each list were passed on.
+    told: [u64; 3],
 }
 
 impl Follower {
@@ -149,22 +172,50 @@ impl Follower {
             None => (true, true),
         };
         if !new_text && !new_problem {
+            self.pass_changes_on(snapshot);
             return None;
         }
-        let facts = snapshot.facts.as_ref();
-        let offer = Offer {
-            known: snapshot.facts.is_some() || !snapshot.tools.is_empty() || problem.is_some(),
-            instructions: facts.and_then(|facts| facts.instructions.clone()),
-            server_info: facts.and_then(|facts| facts.server_info.clone()).map(Arc::from),
-            problem: problem.clone(),
-            ..Offer::default()
-        };
+        let offer = Offer { problem: problem.clone(), ..self.offer(snapshot) };
+        let offer = Offer { known: offer.known || problem.is_some(), ..offer };
         self.publisher.publish(&self.name, snapshot.tools.iter().map(|tool| &*tool.raw), offer);
+        self.pass_changes_on(snapshot);
         if new_text && !snapshot.tools.is_empty() {
             self.publisher.tell(&self.name);
         }
         self.last = Some((text.clone(), problem));
         (new_text && snapshot.generation > 0).then_some(text)
+    }
+
+    /// What a picture offers beside its tools.
+    fn offer(&self, snapshot: &Snapshot) -> Offer {
+        let facts = snapshot.facts.as_ref();
+        let read_at_ms = self.publisher.engine.clock().now_ms();
+        let cache = |keeping: Option<Keeping>| {
+            keeping.map(|Keeping { ttl_ms, is_private }| CacheHint { ttl_ms, is_private, read_at_ms })
+        };
+        let listed = |list: &Items| Listed { items: list.items.clone(), cache: cache(list.keeping) };
+        Offer {
+            known: snapshot.facts.is_some() || !snapshot.tools.is_empty(),
+            instructions: facts.and_then(|facts| facts.instructions.clone()),
+            server_info: facts.and_then(|facts| facts.server_info.clone()).map(Arc::from),
+            revision: facts.map(|facts| facts.revision),
+            capabilities: facts.and_then(|facts| facts.capabilities.clone()).map(Arc::from),
+            tools_cache: cache(snapshot.tools_keeping),
+            resources: listed(&snapshot.resources),
+            templates: listed(&snapshot.templates),
+            prompts: listed(&snapshot.prompts),
+            ..Offer::default()
+        }
+    }
+
+    /// Tells everybody what the server has told, once the catalog has it: also of a list that reads as before.
+    fn pass_changes_on(&mut self, snapshot: &Snapshot) {
+        for (n, method) in [TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED].into_iter().enumerate() {
+            if std::mem::replace(&mut self.told[n], snapshot.told[n]) != snapshot.told[n] {
+                let (upstream, method) = (self.name.clone(), method.to_owned());
+                self.publisher.engine.tell(Notice { upstream, to: Addressee::Everybody, method, params: None });
+            }
+        }
     }
 
     async fn keep(&self, text: String) {
@@ -193,6 +244,9 @@ fn write(snapshot: &Snapshot) -> String {
         instructions: facts.and_then(|facts| facts.instructions.clone()),
         server_info: facts.and_then(|facts| facts.server_info.clone()),
         capabilities: facts.and_then(|facts| facts.capabilities.clone()),
+        resources: snapshot.resources.items.clone(),
+        templates: snapshot.templates.items.clone(),
+        prompts: snapshot.prompts.items.clone(),
     };
     // Strings and raw JSON always serialise.
     serde_json::to_string(&stored).expect("a picture of tools is always JSON")

@@ -24,14 +24,20 @@ async fn a_quick_call_is_answered_and_a_longer_one_becomes_a_task() {
 
     let gate = Gate::new(&scene.program.setup, "slow");
     let task = client.task("slow", gate.arguments("one")).await;
-    assert_eq!((&task["status"], &task["ttlMs"], &task["pollIntervalMs"]), (&json!("working"), &json!(86_400_000), &json!(500)));
+    assert_eq!(
+        (&task["status"], &task["ttlMs"], &task["pollIntervalMs"]),
+        (&json!("working"), &json!(86_400_000), &json!(500))
+    );
     for renamed in ["ttl", "pollInterval", "task", "result", "requestState", "content"] {
         assert!(task.get(renamed).is_none(), "{renamed}: {task}");
     }
     let id = task_id(&task);
     assert_eq!(scene.execution_of("one"), id, "the execution's id is the task's");
     let working = client.get(&id).await;
-    assert_eq!((&working["result"]["resultType"], &working["result"]["status"]), (&json!("complete"), &json!("working")));
+    assert_eq!(
+        (&working["result"]["resultType"], &working["result"]["status"]),
+        (&json!("complete"), &json!("working"))
+    );
     assert_eq!(working["result"]["createdAt"], task["createdAt"]);
 
     gate.open();
@@ -102,7 +108,9 @@ async fn requests_about_tasks_follow_the_letter() {
         let response = client.send(method, json!({"taskId": id})).await;
         assert_eq!((response.status, code(&response.answer())), (404, -32601), "{method}");
     }
-    for (method, more) in [("tasks/get", json!({})), ("tasks/update", json!({"inputResponses": {}})), ("tasks/cancel", json!({}))] {
+    for (method, more) in
+        [("tasks/get", json!({})), ("tasks/update", json!({"inputResponses": {}})), ("tasks/cancel", json!({}))]
+    {
         let with = |id: Value| {
             let mut params = more.clone();
             params["taskId"] = id;
@@ -194,7 +202,8 @@ async fn after_a_kill_right_after_the_answer_another_process_answers_for_the_tas
     assert_eq!(shown["_meta"]["durable-mcp/execution"]["state"], "unknown");
 
     // A person's word comes later: the task shows what it showed first, the execution the truth.
-    let ran = setup.cli(&["executions", "resolve", &id, "--failed", "--reason", "looked", "--url", &second.at("")]).await;
+    let ran =
+        setup.cli(&["executions", "resolve", &id, "--failed", "--reason", "looked", "--url", &second.at("")]).await;
     assert!(ran.status.success(), "{}", ran.stderr);
     assert_eq!(client.get(&id).await["result"], shown);
     let truth = client.call("durable_result", json!({"execution_id": id})).await;
@@ -226,7 +235,9 @@ async fn a_foreign_task_is_as_if_it_were_missing() {
     let gate = Gate::new(&scene.program.setup, "slow");
     let id = task_id(&ann.task("slow", gate.arguments("one")).await);
     let missing = "01938c5e-0000-7000-8000-000000000000";
-    for (method, more) in [("tasks/get", json!({})), ("tasks/update", json!({"inputResponses": {}})), ("tasks/cancel", json!({}))] {
+    for (method, more) in
+        [("tasks/get", json!({})), ("tasks/update", json!({"inputResponses": {}})), ("tasks/cancel", json!({}))]
+    {
         let mut answers = Vec::new();
         for id in [id.as_str(), missing] {
             let mut params = more.clone();
@@ -272,7 +283,8 @@ async fn stdio_speaks_both_variants() {
     assert_eq!(wrap.request(json!(2), "tasks/get", get).await["result"]["status"], "working");
     gate.open();
 
-    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}});
+    let hello =
+        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}});
     wrap.request(json!(3), "initialize", hello).await;
     let gate = Gate::new(&setup, "legacy");
     let call = json!({"name": "slow", "arguments": gate.arguments("legacy"), "task": {"ttl": 60_000}});

@@ -50,10 +50,17 @@ async fn a_call_that_asks_for_a_task_gets_one_at_once_and_its_result_later() {
     let client = Legacy::open(scene.url()).await;
     let gate = Gate::new(&scene.program.setup, "slow");
     let task = client.task("slow", gate.arguments("one"), json!({"ttl": 60_000})).await;
-    assert_eq!((&task["status"], &task["ttl"], &task["pollInterval"]), (&json!("working"), &json!(60_000), &json!(500)));
+    assert_eq!(
+        (&task["status"], &task["ttl"], &task["pollInterval"]),
+        (&json!("working"), &json!(60_000), &json!(500))
+    );
     let id = task_id(&task);
     let shown = client.get(&id).await["result"].clone();
-    assert_eq!((&shown["taskId"], &shown["status"], shown.get("task")), (&json!(id), &json!("working"), None), "{shown}");
+    assert_eq!(
+        (&shown["taskId"], &shown["status"], shown.get("task")),
+        (&json!(id), &json!("working"), None),
+        "{shown}"
+    );
     assert!(shown["_meta"].get(RELATED).is_none());
 
     let waiting = {

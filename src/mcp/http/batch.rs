@@ -5,9 +5,11 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
 
 use super::super::admit::{self, Body as Params};
 use super::super::envelope::Message;
+use super::super::requests::Request;
 use super::super::session::Session;
 use super::super::{answer, frame, method, stream};
 use super::exchange::Occupied;
@@ -48,11 +50,10 @@ impl Post<'_> {
                 stream::push_reply(&mut out, id, &answered.reply);
                 answered.written();
             }
-            (Message::Request { id, method, .. }, Params::Other { params, .. }) => {
-                match self.face.legacy_method(method, params, &self.principal.namespace).await {
-                    Ok(result) => frame::result(&mut out, id, &result),
-                    Err((_, error)) => frame::error(&mut out, Some(id), &error),
-                }
+            (Message::Request { id, method, params: raw }, Params::Other { params, meta }) => {
+                let asker = session.asker(self.principal.clone(), CancellationToken::new());
+                let request = Request { id, method, params, raw: *raw, meta };
+                self.face.request(request, &asker).await.end().await.write(&mut out, id);
             }
             (Message::Notification { method, .. }, Params::Other { params, .. }) => {
                 method::notified(&session.in_flight, method, params);

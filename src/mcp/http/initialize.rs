@@ -32,8 +32,11 @@ impl Post<'_> {
         if let Err(wait_ms) = self.face.opening.lock().unwrap_or_else(PoisonError::into_inner).take(now_ms) {
             return too_many(id, "sessions are being opened too fast; try again later", wait_ms);
         }
-        let session = Session::new(hello.revision, hello.client_name, self.principal, now_ms);
-        let result = self.face.initialize_result(hello.revision).await;
+        let namespace = self.principal.namespace.clone();
+        let result = self.face.initialize_result(hello.revision, &self.principal).await;
+        let mut session = Session::new(hello.revision, hello.client_name, self.principal, now_ms);
+        session.capabilities = hello.capabilities;
+        session.wishes.set_told(self.face.offering_now(&namespace).marks);
         let Some(session_id) = self.face.sessions.open(session, now_ms) else {
             return too_many(id, "too many sessions are open; try again later", SESSION_RETRY_MS);
         };

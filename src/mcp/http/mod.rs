@@ -5,6 +5,7 @@
 mod batch;
 mod body;
 mod exchange;
+mod going;
 mod initialize;
 mod post;
 mod reply;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use tokio_util::sync::CancellationToken;
 
 use super::super::admit::{self, Admitted, Body as Params, Entered};
 use super::super::call::Caller;
@@ -13,9 +14,11 @@ use super::super::era::{self, Ruling};
 use super::super::face::Face;
 use super::super::id::Id;
 use super::super::reject::Source;
+use super::super::requests::{Asker, Request, modern_client};
 use super::super::{answer, headers, method};
 use super::body::{check_media_types, read};
 use super::exchange::{Exchange, Occupied};
+use super::going;
 use super::reply::{respond, rpc};
 use super::sessions::session_of;
 use crate::model::principal::Principal;
@@ -82,11 +85,17 @@ impl Post<'_> {
                 self.answer_call(id, begun, Exchange { era: Era::Modern, revision, token, _place: None }).await
             }
             Params::Other { params, meta } => {
-                let answer = match self.face.extension_task(method, (&params, &meta), &self.principal).await {
-                    Some(answer) => answer,
-                    None => self.face.modern_method(method, &params, &self.principal.namespace).await,
+                let asker = Asker {
+                    principal: self.principal.clone(),
+                    revision,
+                    client: Arc::new(modern_client(&meta, revision)),
+                    wishes: None,
+                    withdrawn: CancellationToken::new(),
                 };
-                respond(Era::Modern, id, answer)
+                let raw = message.params();
+                let request = Request { id, method, params: &params, raw, meta: &meta };
+                let answering = self.face.request(request, &asker).await;
+                going::answer(&self.face, id, answering, (Era::Modern, None)).await
             }
         }
     }
@@ -123,13 +132,16 @@ impl Post<'_> {
                 let exchange = Exchange { era: Era::Legacy, revision, token: None, _place: Some(place) };
                 self.answer_call(id, begun, exchange).await
             }
-            (Message::Request { id, method, .. }, Params::Other { params, .. }) => {
-                let answer =
-                    match self.face.experimental_task((method, session.revision), &params, &self.principal).await {
-                        Some(answer) => answer,
-                        None => self.face.legacy_method(method, &params, &self.principal.namespace).await,
-                    };
-                respond(Era::Legacy, id, answer)
+            (Message::Request { id, method, params: raw }, Params::Other { params, meta }) => {
+                let Some(place) = session.in_flight.enter(id, self.face.settings.in_flight_max) else {
+                    let error = answer::overload("too many calls are in flight in this session".into());
+                    return respond(Era::Legacy, id, Err((Source::Handler, error)));
+                };
+                let place = Occupied { session: session.clone(), place };
+                let asker = session.asker(self.principal, place.place.flight.withdrawn.clone());
+                let request = Request { id, method, params: &params, raw: *raw, meta: &meta };
+                let answering = self.face.request(request, &asker).await;
+                going::answer(&self.face, id, answering, (Era::Legacy, Some(place))).await
             }
             (Message::Notification { method, .. }, Params::Other { params, .. }) => {
                 method::notified(&session.in_flight, method, &params);

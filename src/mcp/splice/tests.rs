@@ -165,3 +165,14 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<Value>(&after).unwrap(), expected);
     }
 }
+
+#[test]
+fn members_are_taken_out_and_the_rest_keeps_its_bytes() {
+    let text = r#"{"resultType":"complete" , "a" : 1.0,"ttlMs":5, "b":{"ttlMs":7 }, "cacheScope":"public" }"#;
+    let expected = r#"{"a" : 1.0, "b":{"ttlMs":7 } }"#;
+    assert_eq!(without(text, &["resultType", "ttlMs", "cacheScope"]).as_deref(), Some(expected));
+    assert_eq!(without(r#"{"a":1,"b":2}"#, &["b"]).as_deref(), Some(r#"{"a":1}"#));
+    assert_eq!(without(r#"{"a":1}"#, &["a"]).as_deref(), Some("{}"));
+    assert_eq!(without(r#"{ "a":1 }"#, &["x"]).as_deref(), Some(r#"{ "a":1 }"#));
+    assert_eq!(without("[]", &["x"]), None);
+}

@@ -14,6 +14,7 @@ use crate::mcp::cursor::{self, Position};
 use crate::mcp::face::Face;
 use crate::mcp::meta::Params;
 use crate::mcp::method::Answer;
+use crate::mcp::requests::{Asker, Request};
 use crate::mcp::splice::{self, EXECUTION_MEMBER, Edit};
 use crate::model::event::Order;
 use crate::model::id::ExecutionId;
@@ -30,6 +31,11 @@ pub fn capability(anonymous: bool) -> &'static str {
         true => "{\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}",
         false => "{\"list\":{},\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}",
     }
+}
+
+/// True when the method is known to whoever asks: in sessions of the revision, and the list to a named caller only.
+pub(in crate::mcp) fn is_offered(method: &str, asker: &Asker) -> bool {
+    asker.revision == Revision::V2025_11_25 && (method != "tasks/list" || !asker.principal.is_anonymous())
 }
 
 /// A tool object as it is listed to sessions of 2025-11-25: it says that its calls may become tasks. What its own server
@@ -61,20 +67,13 @@ pub fn result(reply: Reply, id: ExecutionId) -> Reply {
 }
 
 impl Face {
-    /// Answers a request of 2025-11-25 about tasks; `None` when the method is none of them, or one that waits.
-    pub async fn experimental_task(
-        &self,
-        (method, revision): (&str, Revision),
-        params: &Params<'_>,
-        principal: &Principal,
-    ) -> Option<Answer> {
-        Some(match method {
-            _ if revision != Revision::V2025_11_25 => return None,
-            "tasks/get" => self.experimental_get(params, principal).await,
-            "tasks/list" if !principal.is_anonymous() => self.experimental_list(params, principal).await,
-            "tasks/cancel" => self.experimental_cancel(params, principal).await,
-            _ => return None,
-        })
+    /// Answers a request of 2025-11-25 about tasks that waits for nothing.
+    pub(in crate::mcp) async fn experimental_task(&self, request: Request<'_>, asker: &Asker) -> Answer {
+        match request.method {
+            "tasks/get" => self.experimental_get(request.params, &asker.principal).await,
+            "tasks/list" => self.experimental_list(request.params, &asker.principal).await,
+            _ => self.experimental_cancel(request.params, &asker.principal).await,
+        }
     }
 
     async fn experimental_get(&self, params: &Params<'_>, principal: &Principal) -> Answer {

@@ -5,9 +5,10 @@ use super::projection::Form;
 use super::{failed, invalid, is_declared, not_declared, require, task_id};
 use crate::engine::Error;
 use crate::mcp::face::{Face, SERVER_INFO};
-use crate::mcp::meta::{Meta, Params};
+use crate::mcp::meta::Params;
 use crate::mcp::method::Answer;
 use crate::mcp::reject::Source;
+use crate::mcp::requests::{Asker, Request};
 use crate::mcp::splice::SERVER_INFO_MEMBER;
 use crate::model::event::Order;
 use crate::model::json;
@@ -15,24 +16,16 @@ use crate::model::principal::{Principal, Scope};
 use crate::model::revision::Era;
 
 impl Face {
-    /// Answers a request of the extension; `None` when the method is none of it.
-    pub async fn extension_task(
-        &self,
-        method: &str,
-        (params, meta): (&Params<'_>, &Meta<'_>),
-        principal: &Principal,
-    ) -> Option<Answer> {
-        if !matches!(method, "tasks/get" | "tasks/update" | "tasks/cancel") {
-            return None;
+    /// Answers a request of the extension.
+    pub(in crate::mcp) async fn extension_task(&self, request: Request<'_>, asker: &Asker) -> Answer {
+        if !is_declared(request.meta.protocol.client_capabilities) {
+            return Err((Source::Handler, not_declared()));
         }
-        if !is_declared(meta.protocol.client_capabilities) {
-            return Some(Err((Source::Handler, not_declared())));
+        match request.method {
+            "tasks/get" => self.get_task(request.params, &asker.principal).await,
+            "tasks/update" => self.update_task(request.params, &asker.principal).await,
+            _ => self.cancel_task(request.params, &asker.principal).await,
         }
-        Some(match method {
-            "tasks/get" => self.get_task(params, principal).await,
-            "tasks/update" => self.update_task(params, principal).await,
-            _ => self.cancel_task(params, principal).await,
-        })
     }
 
     async fn get_task(&self, params: &Params<'_>, principal: &Principal) -> Answer {

@@ -2,12 +2,18 @@
 //! Decides nothing about retries; it only says what is known.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
+
+use super::asides::{Aside, Caller};
+use super::message;
 
 /// A call to one tool of an upstream.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +26,12 @@ pub struct Call {
     pub meta: Vec<(String, Box<RawValue>)>,
     /// What the caller can do, told to servers of revision 2026-07-28; `{}` without it.
     pub client_capabilities: Option<Box<RawValue>>,
+    /// Members of `params` beside these, byte for byte: answers to earlier questions of the server.
+    pub members: Vec<(String, Box<RawValue>)>,
+    /// The least level of log messages that the caller asked for.
+    pub log_level: Option<String>,
+    /// The caller speaks revision 2026-07-28.
+    pub prefers_modern: bool,
     /// The longest the attempt may take, waiting for the server included.
     pub attempt_timeout: Option<Duration>,
     /// The longest the server may go without an answer or progress.
@@ -89,12 +101,6 @@ impl CallError {
     }
 }
 
-/// Where a leg drops progress of one exchange; a full sink drops, since progress may be lost and answers may not.
-pub(super) type ProgressSink = mpsc::Sender<Progress>;
-
-/// How many progress notifications may wait for a slow receiver.
-pub(super) const PROGRESS_QUEUE: usize = 64;
-
 /// How long an answer that is on its way is still taken after a cancellation: it is evidence of what happened.
 const LAST_WORD: Duration = Duration::from_millis(50);
 
@@ -113,33 +119,47 @@ pub(super) struct Bounds {
     pub idle_timeout: Option<Duration>,
 }
 
-/// Runs `exchange` until it answers, is cancelled or takes too long; hands each progress to `on_progress`, and never
-/// one after the answer.
+/// Whom a watched exchange talks to.
+#[derive(Clone, Copy)]
+pub(super) struct Ends<'a> {
+    /// Whoever waits for the answer.
+    pub caller: &'a dyn Caller,
+    /// Sends a message to the server.
+    pub reply: &'a (dyn Fn(String) + Send + Sync),
+}
+
+/// Runs `exchange` until it answers, is cancelled or takes too long; hands the asides to the caller, none after the answer,
+/// and its answers to the server. The silence of a server that waits for the caller is not counted.
 pub(super) async fn watch(
     exchange: impl Future<Output = Result<Answer, CallError>>,
-    mut progress: mpsc::Receiver<Progress>,
+    mut asides: mpsc::Receiver<Aside>,
     bounds: Bounds,
-    on_progress: impl Fn(Progress),
+    ends: Ends<'_>,
 ) -> Watched {
     tokio::pin!(exchange);
-    let mut idle_until = bounds.idle_timeout.map(|idle| Instant::now() + idle);
-    let mut progress_open = true;
+    let idle = || bounds.idle_timeout.map(|idle| Instant::now() + idle);
+    let mut idle_until = idle();
+    let mut open = true;
+    let mut questions = Questions::new(ends);
     loop {
         tokio::select! {
             biased;
-            next = progress.recv(), if progress_open => match next {
+            next = asides.recv(), if open => match next {
                 Some(next) => {
-                    idle_until = bounds.idle_timeout.map(|idle| Instant::now() + idle);
-                    on_progress(next);
+                    idle_until = idle();
+                    questions.take(next);
                 }
-                None => progress_open = false,
+                None => open = false,
             },
             answer = &mut exchange => {
-                while let Ok(next) = progress.try_recv() {
-                    on_progress(next);
+                while let Ok(next) = asides.try_recv() {
+                    if !matches!(next, Aside::Request(_)) {
+                        questions.take(next);
+                    }
                 }
                 return Watched::Answered(answer);
             }
+            () = questions.answered(), if questions.are_open() => idle_until = idle(),
             () = bounds.cancel.cancelled() => {
                 // After a stop of the whole process the answer may stand in the pipe already.
                 return match timeout(LAST_WORD, exchange).await {
@@ -148,7 +168,66 @@ pub(super) async fn watch(
                 };
             }
             () = until(bounds.deadline) => return Watched::TimedOut(TimeoutKind::Attempt),
-            () = until(idle_until) => return Watched::TimedOut(TimeoutKind::Idle),
+            () = until(idle_until), if !questions.are_open() => return Watched::TimedOut(TimeoutKind::Idle),
+        }
+    }
+}
+
+type Asking<'a> = Pin<Box<dyn Future<Output = (Box<RawValue>, Option<Answer>)> + Send + 'a>>;
+
+/// Questions of the server that the caller has not answered. What is still open in the end is refused, so that no server
+/// waits for ever.
+struct Questions<'a> {
+    ends: Ends<'a>,
+    open: Vec<(Box<RawValue>, CancellationToken)>,
+    asking: FuturesUnordered<Asking<'a>>,
+}
+
+impl<'a> Questions<'a> {
+    fn new(ends: Ends<'a>) -> Self {
+        Self { ends, open: Vec::new(), asking: FuturesUnordered::new() }
+    }
+
+    fn are_open(&self) -> bool {
+        !self.asking.is_empty()
+    }
+
+    fn take(&mut self, aside: Aside) {
+        let caller = self.ends.caller;
+        match aside {
+            Aside::Progress(progress) => caller.progress(progress),
+            Aside::Notice { method, params } => caller.notice(&method, params.as_deref()),
+            Aside::Request(request) => {
+                let withdrawn = CancellationToken::new();
+                self.open.push((request.id.clone(), withdrawn.clone()));
+                self.asking.push(Box::pin(async move {
+                    let answer = withdrawn.run_until_cancelled(caller.ask(&request)).await;
+                    (request.id, answer)
+                }));
+            }
+            Aside::Withdrawn(id) => {
+                for (_, withdrawn) in self.open.iter().filter(|(open, _)| open.get() == id.get()) {
+                    withdrawn.cancel();
+                }
+            }
+        }
+    }
+
+    /// Waits for the next answer and sends it.
+    async fn answered(&mut self) {
+        if let Some((id, answer)) = self.asking.next().await {
+            self.open.retain(|(open, _)| open.get() != id.get());
+            if let Some(answer) = answer {
+                (self.ends.reply)(message::response(&id, &answer));
+            }
+        }
+    }
+}
+
+impl Drop for Questions<'_> {
+    fn drop(&mut self) {
+        for (id, _) in &self.open {
+            (self.ends.reply)(message::response(id, &message::question_over()));
         }
     }
 }

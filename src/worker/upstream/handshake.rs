@@ -1,5 +1,5 @@
-//! Opening a conversation: the params of `initialize` and `server/discover`, how their answers are read, and the paged
-//! list of tools. Sends nothing itself; the legs do.
+//! Opening a conversation: the params of `initialize`, `server/discover` and `subscriptions/listen`, and how their answers
+//! are read. Sends nothing itself; the legs do.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,30 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::message::{self, Meta};
-use super::snapshot::{ServerFacts, Tool};
+use super::snapshot::ServerFacts;
+use crate::engine::client::declared;
+use crate::model::json;
 use crate::model::revision::Revision;
 
-/// Builds the `params` of `initialize`; we declare no capabilities, so that a server asks nothing back.
-pub(super) fn initialize_params() -> String {
+/// The capabilities of a client by which a server may ask it something.
+const ASKING: [&str; 3] = ["elicitation", "roots", "sampling"];
+
+/// Builds the `params` of `initialize`. Of the client's capabilities only those are declared that we can serve: without
+/// them the server asks nothing back.
+pub(super) fn initialize_params(declared: Option<&RawValue>) -> String {
+    let members = declared.and_then(|declared| json::members(declared.get())).unwrap_or_default();
+    let served = members.iter().filter(|(name, _)| ASKING.contains(&name.as_ref()));
+    let mut capabilities = "{}".to_owned();
+    for (name, value) in served {
+        capabilities = json::with_member(&capabilities, name, value.get()).into_owned();
+    }
     let version = message::quote(Revision::LATEST_LEGACY.name());
     let client = message::client_info();
-    let members = [("protocolVersion", version.as_str()), ("capabilities", "{}"), ("clientInfo", client.as_str())];
+    let members = [
+        ("protocolVersion", version.as_str()),
+        ("capabilities", capabilities.as_str()),
+        ("clientInfo", client.as_str()),
+    ];
     message::params(Revision::LATEST_LEGACY, &members, Meta::default())
 }
 
@@ -80,44 +96,7 @@ pub(super) fn read_discover(result: &RawValue) -> Option<ServerFacts> {
 
 /// Whether the server declared a capability, given as a path of member names.
 pub(super) fn declares(facts: &ServerFacts, path: &[&str]) -> bool {
-    let Some(capabilities) = &facts.capabilities else { return false };
-    let Ok(value) = serde_json::from_str::<serde_json::Value>(capabilities.get()) else { return false };
-    let found = path.iter().try_fold(&value, |at, member| at.get(member));
-    !matches!(found, None | Some(serde_json::Value::Null | serde_json::Value::Bool(false)))
-}
-
-/// Builds the `params` of `tools/list`.
-pub(super) fn list_params(revision: Revision, cursor: Option<&str>) -> String {
-    let cursor = cursor.map(message::quote);
-    let members: Vec<_> = cursor.iter().map(|cursor| ("cursor", cursor.as_str())).collect();
-    message::params(revision, &members, Meta::default())
-}
-
-/// Reads one page of `tools/list`: its tools and the cursor of the next page.
-///
-/// # Errors
-/// Says that the page cannot be read.
-pub(super) fn read_tools_page(result: &RawValue) -> Result<(Vec<Tool>, Option<String>), String> {
-    #[derive(Deserialize)]
-    struct Page<'a> {
-        #[serde(borrow)]
-        tools: Vec<&'a RawValue>,
-        #[serde(default, rename = "nextCursor")]
-        next: Option<String>,
-    }
-    #[derive(Deserialize)]
-    struct Named {
-        name: String,
-    }
-    let page: Page = serde_json::from_str(result.get()).map_err(|_| "its list of tools cannot be read")?;
-    let mut tools = Vec::with_capacity(page.tools.len());
-    for raw in page.tools {
-        // One tool that nobody can name must not hide the others.
-        if let Ok(named) = serde_json::from_str::<Named>(raw.get()) {
-            tools.push(Tool { name: named.name, raw: raw.to_owned() });
-        }
-    }
-    Ok((tools, page.next))
+    facts.capabilities.as_deref().is_some_and(|capabilities| declared(capabilities, path))
 }
 
 /// A foreign text for a reason of ours, cut to a readable length.
@@ -130,9 +109,22 @@ pub(super) fn bounded(text: &str) -> String {
     out
 }
 
-/// Builds the `params` of `subscriptions/listen` (2026-07-28): only changes of the list of tools.
-pub(super) fn listen_params() -> String {
-    message::params(Revision::MODERN, &[("notifications", r#"{"toolsListChanged":true}"#)], Meta::default())
+/// Builds the `params` of `subscriptions/listen` (2026-07-28): changes of the lists that the server declares to tell, and
+/// of these resources. `None`: there is nothing to listen for.
+pub(super) fn listen_params(facts: &ServerFacts, uris: &[String]) -> Option<String> {
+    let lists =
+        [("tools", "toolsListChanged"), ("prompts", "promptsListChanged"), ("resources", "resourcesListChanged")];
+    let mut wanted = serde_json::Map::new();
+    for (capability, member) in lists {
+        if declares(facts, &[capability, "listChanged"]) {
+            wanted.insert(member.to_owned(), true.into());
+        }
+    }
+    if !uris.is_empty() {
+        wanted.insert("resourceSubscriptions".to_owned(), uris.into());
+    }
+    let wanted = (!wanted.is_empty()).then(|| serde_json::Value::Object(wanted).to_string())?;
+    Some(message::params(Revision::MODERN, &[("notifications", &wanted)], Meta::default()))
 }
 
 /// Says that the server refused a request of ours, in its words.

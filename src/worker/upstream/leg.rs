@@ -1,17 +1,18 @@
 //! One open conversation with a server, over whichever transport: what the supervisor asks of both.
 //! Restarts nothing; a leg that is lost stays lost.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 
-use tokio::sync::mpsc;
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{Answer, Bounds, Call, CallError, Progress};
-use super::handshake;
+use super::asides::{Caller, Correlation, Scope};
+use super::call::{Answer, Bounds, CallError};
 use super::http::HttpLeg;
-use super::message;
+use super::levels::Level;
 use super::overheard::Overheard;
-use super::peer::Notice;
+use super::request::Request;
 use super::settings::{EraChoice, LegLimits, Transport, UpstreamSettings};
 use super::snapshot::{ServerFacts, Tool};
 use super::stdio::StdioLeg;
@@ -40,11 +41,21 @@ pub(super) struct LegContext {
     pub name: String,
     pub era: EraChoice,
     pub limits: LegLimits,
-    pub notices: mpsc::Sender<Notice>,
+    pub correlation: Arc<Correlation>,
     pub overheard: Arc<Overheard>,
+    /// What is declared to a server of revisions up to 2025-11-25.
+    pub declared: Option<Box<RawValue>>,
 }
 
-pub(super) enum Leg {
+pub(super) struct Leg {
+    line: Line,
+    scope: Scope,
+    level: Level,
+    /// Resources that a legacy server was asked to tell of.
+    pub subscribed: Mutex<BTreeSet<String>>,
+}
+
+enum Line {
     Stdio(Box<StdioLeg>),
     Http(HttpLeg),
 }
@@ -55,93 +66,98 @@ impl Leg {
     /// # Errors
     /// Says why the server cannot be talked to.
     pub async fn open(settings: &UpstreamSettings, context: LegContext) -> Result<Self, StartError> {
-        match &settings.transport {
-            Transport::Stdio(stdio) => StdioLeg::open(stdio, context).await.map(|leg| Self::Stdio(Box::new(leg))),
-            Transport::Http(http) => HttpLeg::open(http, context).await.map(Self::Http),
-        }
+        let scope = context.correlation.scope;
+        let line = match &settings.transport {
+            Transport::Stdio(stdio) => Line::Stdio(Box::new(StdioLeg::open(stdio, context).await?)),
+            Transport::Http(http) => Line::Http(HttpLeg::open(http, context).await?),
+        };
+        Ok(Self { line, scope, level: Level::default(), subscribed: Mutex::default() })
+    }
+
+    pub(super) fn scope(&self) -> Scope {
+        self.scope
+    }
+
+    pub(super) fn level(&self) -> &Level {
+        &self.level
     }
 
     pub fn facts(&self) -> ServerFacts {
-        match self {
-            Self::Stdio(leg) => leg.facts().clone(),
-            Self::Http(leg) => leg.facts(),
+        match &self.line {
+            Line::Stdio(leg) => leg.facts().clone(),
+            Line::Http(leg) => leg.facts(),
         }
     }
 
-    /// Runs one tool call.
+    /// Passes one request on and waits for its answer.
     ///
     /// # Errors
     /// See [`CallError`].
-    pub async fn call(&self, call: &Call, bounds: Bounds, on_progress: impl Fn(Progress)) -> Result<Answer, CallError> {
-        match self {
-            Self::Stdio(leg) => leg.call(call, bounds, on_progress).await,
-            Self::Http(leg) => leg.call(call, bounds, on_progress).await,
+    pub async fn call(&self, request: &Request, bounds: Bounds, caller: &dyn Caller) -> Result<Answer, CallError> {
+        self.set_level(request).await;
+        match &self.line {
+            Line::Stdio(leg) => leg.conversation().call(request, bounds, caller).await,
+            Line::Http(leg) => leg.call(request, bounds, caller).await,
         }
     }
 
-    /// Reads the whole list of tools, page by page.
+    /// Sends a harmless request of our own and waits for its answer.
     ///
     /// # Errors
-    /// Says what went wrong; a server that declared no tools and refuses the list has none.
-    pub async fn list_tools(&self, limits: &LegLimits) -> Result<Vec<Tool>, String> {
-        let mut tools = Vec::new();
-        let mut cursor: Option<String> = None;
-        for _ in 0..limits.max_pages {
-            let answer = match self {
-                Self::Stdio(leg) => leg.list_page(cursor.as_deref()).await,
-                Self::Http(leg) => leg.list_page(cursor.as_deref()).await,
-            };
-            let page = match answer.map_err(|error| format!("its list of tools was not read: {error}"))? {
-                Answer::Result(page) => page,
-                Answer::Error(_) if !handshake::declares(&self.facts(), &["tools"]) => return Ok(Vec::new()),
-                Answer::Error(error) => {
-                    let (code, text) = message::error_parts(&error);
-                    let code = code.map(|code| code.to_string()).unwrap_or_default();
-                    return Err(format!("it refused to list its tools: {code} {}", handshake::bounded(&text)));
-                }
-            };
-            let (more, next) = handshake::read_tools_page(&page)?;
-            tools.extend(more);
-            if tools.len() > limits.max_tools {
-                return Err(format!("it lists more than {} tools", limits.max_tools));
-            }
-            match next {
-                None => {
-                    if let Self::Http(leg) = self {
-                        leg.learn(&mut tools);
-                    }
-                    return Ok(tools);
-                }
-                next if next == cursor => return Err("its list of tools repeats a cursor".to_owned()),
-                next => cursor = next,
-            }
+    /// See [`CallError`].
+    pub async fn ask(&self, request: &Request) -> Result<Answer, CallError> {
+        match &self.line {
+            Line::Stdio(leg) => leg.conversation().ask(request).await,
+            Line::Http(leg) => leg.ask(request).await,
         }
-        Err(format!("its list of tools has more than {} pages", limits.max_pages))
+    }
+
+    /// Sends a notification; it may be lost.
+    pub async fn notify(&self, request: &Request) {
+        match &self.line {
+            Line::Stdio(leg) => leg.conversation().notify(request),
+            Line::Http(leg) => leg.notify(request).await,
+        }
+    }
+
+    /// Listens for what a server of 2026-07-28 tells of these resources.
+    pub fn listen(&self, uris: &[String]) {
+        match &self.line {
+            Line::Stdio(leg) => leg.conversation().listen(uris),
+            Line::Http(leg) => leg.listen(uris),
+        }
+    }
+
+    /// Takes note of what the listed tools want in headers; takes tools out that a client must not offer.
+    pub fn learn(&self, tools: &mut Vec<Tool>) {
+        if let Line::Http(leg) = &self.line {
+            leg.learn(tools);
+        }
     }
 
     /// Ends when the leg is lost.
     pub fn lost(&self) -> CancellationToken {
-        match self {
-            Self::Stdio(leg) => leg.lost(),
-            Self::Http(leg) => leg.lost(),
+        match &self.line {
+            Line::Stdio(leg) => leg.lost(),
+            Line::Http(leg) => leg.lost(),
         }
     }
 
     /// Says why the leg was lost, once all that belonged to it is gone.
     pub async fn loss(&self) -> String {
-        match self {
-            Self::Stdio(leg) => leg.end().await,
-            Self::Http(leg) => leg.loss(),
+        match &self.line {
+            Line::Stdio(leg) => leg.end().await,
+            Line::Http(leg) => leg.loss(),
         }
     }
 
     /// Ends the process tree or the session; bounded.
     pub async fn close(&self) {
-        match self {
-            Self::Stdio(leg) => {
+        match &self.line {
+            Line::Stdio(leg) => {
                 leg.end().await;
             }
-            Self::Http(leg) => leg.close().await,
+            Line::Http(leg) => leg.close().await,
         }
     }
 }

@@ -6,14 +6,19 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::call::{Answer, Call, Progress};
+use super::call::{Answer, Progress};
+use super::request::Request;
 use crate::model::revision::Revision;
+
+/// What stands before the names of our own members of `_meta`, which no server sees unless we put them there.
+pub(super) const OWN_PREFIX: &str = "durable-mcp/";
 
 /// Our own code for a result that is larger than the limit: the tool ran.
 pub(super) const RESULT_TOO_LARGE: i64 = -31413;
 /// Our own code for a kind of result that we cannot carry on with.
 pub(super) const RESULT_UNSUPPORTED: i64 = -31501;
 pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+const INTERNAL_ERROR: i64 = -32603;
 
 /// One message from a server.
 #[derive(Debug)]
@@ -30,6 +35,7 @@ pub(super) enum Incoming<'a> {
     Request {
         id: &'a RawValue,
         method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
     },
     Notification {
         method: Cow<'a, str>,
@@ -69,7 +75,7 @@ pub(super) fn parse(text: &[u8]) -> Option<Vec<Incoming<'_>>> {
 fn incoming(wire: Wire<'_>) -> Option<Incoming<'_>> {
     if let Some(method) = wire.method {
         return Some(match wire.id {
-            Some(id) => Incoming::Request { id, method },
+            Some(id) => Incoming::Request { id, method, params: wire.params },
             None => Incoming::Notification { method, params: wire.params },
         });
     }
@@ -135,27 +141,29 @@ pub(super) fn too_large(limit_bytes: usize) -> Answer {
     own_error(RESULT_TOO_LARGE, "result_too_large", &message)
 }
 
-/// Lets an answer through if it is one that we can pass on: small enough and, in 2026-07-28, complete.
-pub(super) fn admit(answer: Answer, revision: Revision, max_result_bytes: usize) -> Answer {
+/// The answer itself, or an error of ours where it is too large to be passed on.
+pub(super) fn admit(answer: Answer, max_result_bytes: usize) -> Answer {
+    match &answer {
+        Answer::Result(result) if result.get().len() > max_result_bytes => too_large(max_result_bytes),
+        _ => answer,
+    }
+}
+
+/// The kind of a result (2026-07-28, `resultType`); a result without one is complete.
+pub fn result_type(result: &str) -> Cow<'_, str> {
     #[derive(Deserialize)]
     struct Kind<'a> {
         #[serde(borrow, rename = "resultType", default)]
         kind: Option<Cow<'a, str>>,
     }
-    let Answer::Result(result) = &answer else { return answer };
-    if result.get().len() > max_result_bytes {
-        return too_large(max_result_bytes);
-    }
-    if !revision.is_modern() {
-        return answer;
-    }
-    match serde_json::from_str::<Kind>(result.get()) {
-        Ok(Kind { kind: Some(kind) }) if kind != "complete" => {
-            let message = format!("the server answered with a result of type {kind:?}, which is not supported yet");
-            own_error(RESULT_UNSUPPORTED, "unsupported_result", &message)
-        }
-        _ => answer,
-    }
+    let kind = serde_json::from_str::<Kind>(result).ok().and_then(|kind| kind.kind);
+    kind.unwrap_or(Cow::Borrowed("complete"))
+}
+
+/// The answer in place of a result of a kind that nobody here can go on with.
+pub fn unsupported_result(kind: &str) -> Answer {
+    let message = format!("the server answered with a result of type {kind:?}, which is not supported");
+    own_error(RESULT_UNSUPPORTED, "unsupported_result", &message)
 }
 
 /// Who we say we are.
@@ -174,6 +182,7 @@ pub(super) struct Meta<'a> {
     pub progress_token: Option<u64>,
     pub passed: &'a [(String, Box<RawValue>)],
     pub client_capabilities: Option<&'a RawValue>,
+    pub log_level: Option<&'a str>,
 }
 
 /// Members of `_meta` that only the sender of the request may set.
@@ -199,6 +208,9 @@ pub(super) fn params(revision: Revision, members: &[(&str, &str)], meta: Meta<'_
         push_member(&mut inner, SENDER_META[1], &quote(revision.name()));
         push_member(&mut inner, SENDER_META[2], &client_info());
         push_member(&mut inner, SENDER_META[3], meta.client_capabilities.map_or("{}", RawValue::get));
+        if let Some(level) = meta.log_level {
+            push_member(&mut inner, SENDER_META[4], &quote(level));
+        }
     }
     for (name, value) in meta.passed.iter().filter(|(name, _)| !SENDER_META.contains(&name.as_str())) {
         push_member(&mut inner, name, value.get());
@@ -211,17 +223,14 @@ pub(super) fn params(revision: Revision, members: &[(&str, &str)], meta: Meta<'_
     out
 }
 
-/// Builds the `params` of `tools/call`.
-pub(super) fn call_params(revision: Revision, call: &Call, progress_token: u64) -> String {
-    let name = quote(&call.tool);
-    let mut members = vec![("name", name.as_str())];
-    if let Some(arguments) = &call.arguments {
-        members.push(("arguments", arguments.get()));
-    }
+/// Builds the `params` of a request that is passed on.
+pub(super) fn request_params(revision: Revision, request: &Request, progress_token: u64) -> String {
+    let members: Vec<_> = request.members.iter().map(|(name, value)| (name.as_str(), value.get())).collect();
     let meta = Meta {
         progress_token: Some(progress_token),
-        passed: &call.meta,
-        client_capabilities: call.client_capabilities.as_deref(),
+        passed: &request.meta,
+        client_capabilities: request.client_capabilities.as_deref(),
+        log_level: request.log_level.as_deref(),
     };
     params(revision, &members, meta)
 }
@@ -254,12 +263,43 @@ pub(super) fn cancelled(id: u64, reason: &str) -> String {
     notification("notifications/cancelled", &format!(r#"{{"requestId":{id},"reason":{}}}"#, quote(reason)))
 }
 
-/// Answers a request of the server: `ping` gets its result, all else is refused, since we declare no capabilities.
-pub(super) fn answer_to(id: &RawValue, method: &str) -> String {
-    let id = id.get();
-    if method == "ping" {
-        return format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#);
+/// The id of a request that the server takes back.
+pub(super) fn cancelled_id(params: &RawValue) -> Option<&RawValue> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, rename = "requestId")]
+        id: &'a RawValue,
     }
-    let message = quote(&format!("{method} is not supported by this client"));
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":{METHOD_NOT_FOUND},"message":{message}}}}}"#)
+    serde_json::from_str::<Params>(params.get()).ok().map(|params| params.id)
+}
+
+/// Builds the answer to a request of the server.
+pub(super) fn response(id: &RawValue, answer: &Answer) -> String {
+    let mut out = format!(r#"{{"jsonrpc":"2.0","id":{}"#, id.get());
+    match answer {
+        Answer::Result(result) => push_member(&mut out, "result", result.get()),
+        Answer::Error(error) => push_member(&mut out, "error", error.get()),
+    }
+    out.push('}');
+    out
+}
+
+/// The answer to a request of the server that nobody here answers.
+pub fn unsupported(method: &str) -> Answer {
+    plain_error(METHOD_NOT_FOUND, &format!("{method} is not supported by this client"))
+}
+
+/// The answer to a question whose call is over.
+pub(super) fn question_over() -> Answer {
+    plain_error(INTERNAL_ERROR, "the call that this request belonged to has ended")
+}
+
+fn plain_error(code: i64, message: &str) -> Answer {
+    let object = serde_json::json!({"code": code, "message": message});
+    Answer::Error(serde_json::value::to_raw_value(&object).expect("an object of strings and numbers is always JSON"))
+}
+
+/// The answer to `ping`.
+pub(super) fn pong() -> Answer {
+    Answer::Result(RawValue::from_string("{}".to_owned()).expect("an empty object is JSON"))
 }

@@ -2,6 +2,7 @@
 //! `guard`) and over Streamable HTTP (`http`), in all revisions. Says of each call what is known of its outcome;
 //! decides nothing about retries, and knows nothing of executions and leases.
 
+mod asides;
 mod call;
 mod child;
 mod frames;
@@ -9,27 +10,34 @@ pub mod guard;
 mod handshake;
 mod http;
 mod leg;
+mod levels;
+mod lists;
 mod log_budget;
-mod message;
+pub(super) mod message;
 mod overheard;
 mod peer;
+mod request;
 mod settings;
 mod snapshot;
 mod stdio;
+mod subscriptions;
 mod supervisor;
 #[cfg(test)]
 mod tests;
 
+pub use self::asides::{Caller, Scope, ServerRequest, Tell};
 pub use self::call::{Answer, Call, CallError, Progress, TimeoutKind};
 pub use self::child::{Control, command};
 pub use self::frames::TopLevelId;
+pub use self::levels::rank;
 pub use self::message::{Wire, wires};
 pub use self::overheard::Heard;
+pub use self::request::Request;
 pub use self::settings::{
-    EraChoice, HttpSettings, INHERITED_VARIABLES, LegLimits, RestartSettings, Secret, StdioSettings, Transport,
-    UpstreamSettings,
+    Declared, EraChoice, HttpSettings, INHERITED_VARIABLES, LegLimits, RestartSettings, Secret, StdioSettings,
+    Transport, UpstreamSettings,
 };
-pub use self::snapshot::{ServerFacts, Snapshot, Status, Tool};
+pub use self::snapshot::{Items, Keeping, ServerFacts, Snapshot, Status, Tool};
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,9 +46,11 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use self::asides::Watcher;
 use self::call::{Bounds, until};
 use self::leg::Leg;
 use self::overheard::Overheard;
+use self::subscriptions::Subscriptions;
 use self::supervisor::Supervisor;
 
 /// One upstream MCP server: its leg, its restarts, and the last list of its tools. Cheap to clone; the server ends with
@@ -59,6 +69,7 @@ struct Inner {
     served: Arc<AtomicBool>,
     stop: CancellationToken,
     overheard: Arc<Overheard>,
+    subscriptions: Subscriptions,
     _stop_on_drop: DropGuard,
 }
 
@@ -68,6 +79,7 @@ impl Upstream {
         let settings = Arc::new(settings);
         let stop = CancellationToken::new();
         let last_known = Arc::new(settings.last_known.clone().unwrap_or_default());
+        let subscriptions = Subscriptions::default();
         let supervisor = Supervisor {
             settings: settings.clone(),
             status: watch::Sender::new(Status::Starting),
@@ -77,6 +89,7 @@ impl Upstream {
             served: Arc::default(),
             stop: stop.clone(),
             overheard: Arc::default(),
+            uris: subscriptions.follow(),
         };
         let inner = Inner {
             settings,
@@ -87,6 +100,7 @@ impl Upstream {
             served: supervisor.served.clone(),
             stop: stop.clone(),
             overheard: supervisor.overheard.clone(),
+            subscriptions,
             _stop_on_drop: stop.drop_guard(),
         };
         tokio::spawn(supervisor.run());
@@ -103,7 +117,12 @@ impl Upstream {
         self.inner.status.clone()
     }
 
-    /// Returns the last known list of tools, and each change of it; kept while the server is down.
+    /// Returns how it was set up.
+    pub fn settings(&self) -> &UpstreamSettings {
+        &self.inner.settings
+    }
+
+    /// Returns the last known lists, and each change of them; kept while the server is down.
     pub fn tools(&self) -> watch::Receiver<Arc<Snapshot>> {
         self.inner.tools.clone()
     }
@@ -130,13 +149,55 @@ impl Upstream {
         &self,
         call: Call,
         cancel: CancellationToken,
-        on_progress: impl Fn(Progress),
+        on_progress: impl Fn(Progress) + Send + Sync,
     ) -> Result<Answer, CallError> {
-        let deadline = call.attempt_timeout.map(|limit| Instant::now() + limit);
+        self.request(&call.into(), cancel, &Watcher(on_progress)).await
+    }
+
+    /// Passes any request on; the same as [`Upstream::call`] in all else.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn request(
+        &self,
+        request: &Request,
+        cancel: CancellationToken,
+        caller: &dyn Caller,
+    ) -> Result<Answer, CallError> {
+        let deadline = request.attempt_timeout.map(|limit| Instant::now() + limit);
         let leg = self.ready_leg(&cancel, deadline).await?;
-        let answer = leg.call(&call, Bounds { cancel, deadline, idle_timeout: call.idle_timeout }, on_progress).await?;
+        let bounds = Bounds { cancel, deadline, idle_timeout: request.idle_timeout };
+        let answer = leg.call(request, bounds, caller).await?;
         self.inner.served.store(true, Ordering::Relaxed);
         Ok(answer)
+    }
+
+    /// Passes a notification of the client on, if the server is up; it may be lost.
+    pub async fn notify(&self, request: &Request) {
+        let leg = self.inner.leg.borrow().clone();
+        if let Some(leg) = leg {
+            leg.notify(request).await;
+        }
+    }
+
+    /// Asks the server to tell of a resource, from the first subscriber on; see [`Upstream::unsubscribe`]. Lasts over
+    /// restarts of the server.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn subscribe(&self, request: &Request, uri: &str) -> Result<Answer, CallError> {
+        let cancel = CancellationToken::new();
+        let leg = self.ready_leg(&cancel, request.attempt_timeout.map(|limit| Instant::now() + limit)).await?;
+        self.inner.subscriptions.add(&leg, request, uri).await
+    }
+
+    /// Counts a subscriber out; with the last one the server need not tell any more.
+    ///
+    /// # Errors
+    /// See [`CallError`].
+    pub async fn unsubscribe(&self, uri: &str) -> Result<Answer, CallError> {
+        let leg = self.inner.leg.borrow().clone();
+        self.inner.subscriptions.remove(leg.as_deref(), uri).await
     }
 
     async fn ready_leg(&self, cancel: &CancellationToken, deadline: Option<Instant>) -> Result<Arc<Leg>, CallError> {

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info};
 
-use super::call::{Answer, CallError, ProgressSink, until};
+use super::asides::{Correlation, Entered, ServerRequest, Sink};
+use super::call::{Answer, CallError, until};
 use super::frames::{Frame, Frames};
 use super::log_budget::{LogBudget, loggable};
 use super::message::{self, Incoming};
@@ -24,18 +25,12 @@ const ENVELOPE_BYTES: usize = 64 * 1024;
 /// How long answers that were written before the process ended are still read; its descendants may hold stdout open.
 const DRAIN: Duration = Duration::from_millis(200);
 
-/// What a server tells unasked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Notice {
-    ToolsChanged,
-}
-
 /// What the engine needs beside the streams.
 pub(super) struct PeerSettings {
     pub name: String,
     pub limits: LegLimits,
     pub secrets: Vec<Secret>,
-    pub notices: mpsc::Sender<Notice>,
+    pub correlation: Arc<Correlation>,
     pub overheard: Arc<Overheard>,
 }
 
@@ -49,7 +44,7 @@ struct Shared {
     name: String,
     limits: LegLimits,
     secrets: Vec<Secret>,
-    notices: mpsc::Sender<Notice>,
+    correlation: Arc<Correlation>,
     overheard: Arc<Overheard>,
     pending: Mutex<Pending>,
     outbox: mpsc::Sender<Outbound>,
@@ -69,7 +64,6 @@ struct Pending {
 
 struct Entry {
     reply: oneshot::Sender<Result<Answer, CallError>>,
-    progress: Option<ProgressSink>,
     sending: Arc<Sending>,
 }
 
@@ -114,7 +108,7 @@ impl Peer {
             name: settings.name,
             limits: settings.limits,
             secrets: settings.secrets,
-            notices: settings.notices,
+            correlation: settings.correlation,
             overheard: settings.overheard,
             pending: Mutex::default(),
             outbox,
@@ -133,8 +127,8 @@ impl Peer {
     /// `NotStarted` if the leg is closed or has too many calls.
     pub fn send(
         &self,
-        method: &'static str,
-        progress: Option<ProgressSink>,
+        method: &str,
+        asides: Option<Sink>,
         build: impl FnOnce(u64) -> String,
     ) -> Result<Exchange, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
@@ -149,11 +143,13 @@ impl Peer {
             if pending.exchanges.len() >= self.shared.limits.max_in_flight {
                 return Err(CallError::not_started("too many calls are in flight"));
             }
-            pending.exchanges.insert(id, Entry { reply, progress, sending: sending.clone() });
+            pending.exchanges.insert(id, Entry { reply, sending: sending.clone() });
         }
         let exchange = Exchange {
             id,
-            method,
+            // `initialize` must never be cancelled (2025-11-25, basic/utilities/cancellation).
+            may_be_cancelled: method != "initialize",
+            _entered: asides.map(|sink| self.shared.correlation.enter(id, sink)),
             receiver,
             sending: sending.clone(),
             shared: self.shared.clone(),
@@ -170,6 +166,11 @@ impl Peer {
     /// Sends a notification; it is dropped if the server does not read.
     pub fn notify(&self, method: &str, params: &str) {
         self.shared.enqueue(message::notification(method, params));
+    }
+
+    /// Sends the answer to a request of the server; it is dropped if the server does not read.
+    pub fn reply(&self, frame: String) {
+        self.shared.enqueue(frame);
     }
 
     /// Says that the process has ended, so that the end of stdout need not be waited for.
@@ -191,7 +192,8 @@ impl Peer {
 /// One request on its way. Dropping it unanswered withdraws or cancels the request.
 pub(super) struct Exchange {
     id: u64,
-    method: &'static str,
+    may_be_cancelled: bool,
+    _entered: Option<Entered>,
     receiver: oneshot::Receiver<Result<Answer, CallError>>,
     sending: Arc<Sending>,
     shared: Arc<Shared>,
@@ -223,8 +225,7 @@ impl Drop for Exchange {
             return;
         }
         let pending = self.shared.pending().exchanges.remove(&self.id).is_some();
-        // `initialize` must never be cancelled (2025-11-25, basic/utilities/cancellation).
-        if !self.sending.withdraw() && pending && self.method != "initialize" {
+        if !self.sending.withdraw() && pending && self.may_be_cancelled {
             self.shared.enqueue(message::cancelled(self.id, self.reason));
         }
     }
@@ -282,22 +283,22 @@ impl Shared {
             Incoming::Broken { id: None } => {
                 debug!(upstream = self.name, "the server sent an answer that names no request of ours");
             }
-            Incoming::Request { id, method } => self.enqueue(message::answer_to(id, &method)),
-            Incoming::Notification { method, params } => match (method.as_ref(), params) {
-                ("notifications/progress", Some(params)) => {
-                    if let Some((token, progress)) = message::progress(params)
-                        && let Some(entry) = self.pending().exchanges.get(&token)
-                        && let Some(sink) = &entry.progress
-                    {
-                        let _ = sink.try_send(progress);
-                    }
+            Incoming::Request { id, method, .. } if method == "ping" => {
+                self.enqueue(message::response(id, &message::pong()));
+            }
+            Incoming::Request { id, method, params } => {
+                let params = params.map(ToOwned::to_owned);
+                let request = ServerRequest { id: id.to_owned(), method: method.into_owned(), params };
+                if let Some(refused) = self.correlation.request(request) {
+                    self.enqueue(message::response(&refused.id, &message::unsupported(&refused.method)));
                 }
-                ("notifications/tools/list_changed", _) => {
-                    // A full queue already holds the same notice.
-                    let _ = self.notices.try_send(Notice::ToolsChanged);
+            }
+            Incoming::Notification { method, params } if method == "notifications/progress" => {
+                if let Some((token, progress)) = params.and_then(message::progress) {
+                    self.correlation.progress(token, progress);
                 }
-                _ => {}
-            },
+            }
+            Incoming::Notification { method, params } => self.correlation.notice(&method, params),
         }
     }
 }

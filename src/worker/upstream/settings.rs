@@ -7,6 +7,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde_json::value::RawValue;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::asides::{Scope, Tell};
 use super::snapshot::Snapshot;
 
 /// A value that no log, error or debug output ever shows.
@@ -36,6 +41,8 @@ pub enum EraChoice {
     /// Finds out: over stdio `initialize` first, over HTTP `server/discover` first.
     #[default]
     Auto,
+    /// Finds out: `initialize` first over both transports.
+    LegacyFirst,
     /// Only `initialize`, revisions 2024-11-05 to 2025-11-25.
     Legacy,
     /// Only `server/discover`, revision 2026-07-28.
@@ -167,6 +174,7 @@ pub struct LegLimits {
     /// Calls on the leg at once; one more is refused as not started.
     pub max_in_flight: usize,
     pub max_pages: usize,
+    /// Entries of each list.
     pub max_tools: usize,
     /// How long `list_changed` notifications are gathered before the list is read again.
     pub list_changed_debounce: Duration,
@@ -199,8 +207,44 @@ pub struct UpstreamSettings {
     pub era: EraChoice,
     pub restart: RestartSettings,
     pub limits: LegLimits,
-    /// The list as last known, shown until the server is up.
+    /// The lists as last known, shown until the server is up.
     pub last_known: Option<Snapshot>,
+    /// Its lists are read; without it `last_known` stays, for one more leg to a server whose lists another one reads.
+    pub reads_lists: bool,
+    /// Whose leg it is.
+    pub scope: Scope,
+    /// What is declared to servers of revisions up to 2025-11-25.
+    pub declared: Declared,
+    /// Where notifications go that belong to no request.
+    pub tell: Tell,
+}
+
+/// The capabilities that are declared to a server of revisions up to 2025-11-25.
+#[derive(Clone, Debug, Default)]
+pub enum Declared {
+    /// None: the server asks nothing back.
+    #[default]
+    Nothing,
+    /// Those of one client.
+    These(Box<RawValue>),
+    /// Those of the one client that is about to say who it is; it is waited for so long.
+    Awaited(watch::Receiver<Option<Box<RawValue>>>, Duration),
+}
+
+impl Declared {
+    /// The capabilities as they are known now, or soon.
+    pub(super) async fn get(&self) -> Option<Box<RawValue>> {
+        match self {
+            Self::Nothing => None,
+            Self::These(capabilities) => Some(capabilities.clone()),
+            Self::Awaited(client, at_most) => {
+                let mut client = client.clone();
+                // Without a word in time nothing is declared.
+                let _ = timeout(*at_most, client.wait_for(Option::is_some)).await;
+                client.borrow().clone()
+            }
+        }
+    }
 }
 
 impl UpstreamSettings {
@@ -212,6 +256,10 @@ impl UpstreamSettings {
             restart: RestartSettings::default(),
             limits: LegLimits::default(),
             last_known: None,
+            reads_lists: true,
+            scope: Scope::default(),
+            declared: Declared::default(),
+            tell: Tell::default(),
         }
     }
 }

@@ -1,21 +1,28 @@
 //! A leg to a server that we run: the handshake, calls and lists over its stdin and stdout.
 //! The process is `child`'s matter and the streams are `peer`'s.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::mpsc;
+use serde_json::value::RawValue;
+use tokio::sync::{OnceCell, mpsc};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::call::{Answer, Bounds, Call, CallError, PROGRESS_QUEUE, Progress, TimeoutKind, Watched, watch};
+use super::asides::{self, Caller};
+use super::call::{Answer, Bounds, CallError, Ends, TimeoutKind, Watched, watch};
 use super::child::Child;
 use super::handshake;
 use super::leg::{LegContext, StartError};
 use super::message;
 use super::peer::{Exchange, Peer, PeerSettings};
+use super::request::Request;
 use super::settings::{EraChoice, LegLimits, StdioSettings};
 use super::snapshot::ServerFacts;
 use crate::model::revision::Revision;
+
+/// How long a server that speaks an earlier revision may take to say whether it speaks the later era too.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An open leg over stdio.
 pub(super) struct StdioLeg {
@@ -28,8 +35,11 @@ pub(super) struct Conversation {
     peer: Arc<Peer>,
     facts: ServerFacts,
     limits: LegLimits,
-    /// In 2026-07-28 the request that `list_changed` comes through; it stays unanswered as long as the leg lives.
-    _listen: Option<Exchange>,
+    /// May speak to a server that knows both eras in the later one too.
+    may_be_both: bool,
+    both: OnceCell<bool>,
+    /// In 2026-07-28 the request that notifications come through; it stays unanswered as long as the leg lives.
+    listen: Mutex<Option<Exchange>>,
 }
 
 impl StdioLeg {
@@ -46,12 +56,13 @@ impl StdioLeg {
                 name: context.name,
                 limits: context.limits,
                 secrets: settings.env.values().cloned().collect(),
-                notices: context.notices,
+                correlation: context.correlation,
                 overheard: context.overheard,
             },
         ));
         child.watch_over(&peer);
-        match Conversation::open(peer, context.era, context.limits).await {
+        let opening = Opening { era: context.era, limits: context.limits, declared: context.declared };
+        match Conversation::open(peer, opening).await {
             Ok(conversation) => Ok(Self { conversation, child }),
             Err(reason) => {
                 let end = child.end().await;
@@ -64,12 +75,8 @@ impl StdioLeg {
         self.conversation.facts()
     }
 
-    pub async fn call(&self, call: &Call, bounds: Bounds, on_progress: impl Fn(Progress)) -> Result<Answer, CallError> {
-        self.conversation.call(call, bounds, on_progress).await
-    }
-
-    pub async fn list_page(&self, cursor: Option<&str>) -> Result<Answer, CallError> {
-        self.conversation.list_page(cursor).await
+    pub fn conversation(&self) -> &Conversation {
+        &self.conversation
     }
 
     pub fn lost(&self) -> CancellationToken {
@@ -82,40 +89,59 @@ impl StdioLeg {
     }
 }
 
+/// What a conversation begins with.
+pub(super) struct Opening {
+    pub era: EraChoice,
+    pub limits: LegLimits,
+    /// The capabilities of a client that the server may use.
+    pub declared: Option<Box<RawValue>>,
+}
+
 impl Conversation {
     /// Shakes hands: `initialize`, or `server/discover` with a server that knows only that.
     ///
     /// # Errors
     /// Says why the conversation cannot go on.
-    pub async fn open(peer: Arc<Peer>, era: EraChoice, limits: LegLimits) -> Result<Self, String> {
+    pub async fn open(peer: Arc<Peer>, opening: Opening) -> Result<Self, String> {
+        let Opening { era, limits, declared } = opening;
         let facts = match era {
             EraChoice::Modern => discover(&peer).await?,
-            EraChoice::Legacy => initialize(&peer).await.map_err(|refusal| refusal.reason)?,
-            EraChoice::Auto => match initialize(&peer).await {
+            EraChoice::Legacy => initialize(&peer, declared.as_deref()).await.map_err(|refusal| refusal.reason)?,
+            EraChoice::Auto | EraChoice::LegacyFirst => match initialize(&peer, declared.as_deref()).await {
                 Ok(facts) => facts,
                 Err(refusal) if !refusal.answered => return Err(refusal.reason),
                 Err(refusal) => discover(&peer).await.map_err(|_| refusal.reason)?,
             },
         };
-        let modern = facts.revision.is_modern();
-        let listen = (modern && handshake::declares(&facts, &["tools", "listChanged"]))
-            .then(|| peer.send("subscriptions/listen", None, |_| handshake::listen_params()).ok())
-            .flatten();
-        Ok(Self { peer, facts, limits, _listen: listen })
+        let may_be_both = era != EraChoice::Legacy && !facts.revision.is_modern();
+        let conversation = Self { peer, facts, limits, may_be_both, both: OnceCell::new(), listen: Mutex::default() };
+        conversation.listen(&[]);
+        Ok(conversation)
     }
 
     pub fn facts(&self) -> &ServerFacts {
         &self.facts
     }
 
-    pub async fn call(&self, call: &Call, bounds: Bounds, on_progress: impl Fn(Progress)) -> Result<Answer, CallError> {
-        let revision = self.facts.revision;
-        let (sink, progress) = mpsc::channel(PROGRESS_QUEUE);
-        let mut exchange = self.peer.send("tools/call", Some(sink), |id| message::call_params(revision, call, id))?;
-        match watch(exchange.answer(), progress, bounds, on_progress).await {
-            Watched::Answered(answer) => {
-                answer.map(|answer| message::admit(answer, revision, self.limits.max_result_bytes))
-            }
+    /// Listens for what a server of 2026-07-28 tells of its lists and of these resources, in place of what was listened
+    /// for before.
+    pub fn listen(&self, uris: &[String]) {
+        if !self.facts.revision.is_modern() {
+            return;
+        }
+        let params = handshake::listen_params(&self.facts, uris);
+        let listening = params.and_then(|params| self.peer.send("subscriptions/listen", None, |_| params).ok());
+        *self.listen.lock().unwrap_or_else(PoisonError::into_inner) = listening;
+    }
+
+    pub async fn call(&self, request: &Request, bounds: Bounds, caller: &dyn Caller) -> Result<Answer, CallError> {
+        let revision = self.revision_for(request).await;
+        let (sink, asides) = mpsc::channel(asides::QUEUE);
+        let build = |id| message::request_params(revision, request, id);
+        let mut exchange = self.peer.send(&request.method, Some(sink), build)?;
+        let reply = |frame| self.peer.reply(frame);
+        match watch(exchange.answer(), asides, bounds, Ends { caller, reply: &reply }).await {
+            Watched::Answered(answer) => answer.map(|answer| message::admit(answer, self.limits.max_result_bytes)),
             Watched::Cancelled => Err(CallError::Cancelled { dispatched: exchange.abandon("the caller cancelled") }),
             Watched::TimedOut(kind) => match exchange.abandon("the attempt took too long") {
                 true => Err(CallError::TimedOut { kind }),
@@ -124,13 +150,35 @@ impl Conversation {
         }
     }
 
-    pub async fn list_page(&self, cursor: Option<&str>) -> Result<Answer, CallError> {
+    /// Sends a harmless request of our own.
+    pub async fn ask(&self, request: &Request) -> Result<Answer, CallError> {
         let revision = self.facts.revision;
-        let mut exchange = self.peer.send("tools/list", None, |_| handshake::list_params(revision, cursor))?;
+        let members: Vec<_> = request.members.iter().map(|(name, value)| (name.as_str(), value.get())).collect();
+        let params = message::params(revision, &members, message::Meta::default());
+        let mut exchange = self.peer.send(&request.method, None, |_| params)?;
         match timeout(self.limits.request_timeout, exchange.answer()).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::TimedOut { kind: TimeoutKind::Attempt }),
         }
+    }
+
+    pub fn notify(&self, request: &Request) {
+        let members: Vec<_> = request.members.iter().map(|(name, value)| (name.as_str(), value.get())).collect();
+        let meta = message::Meta { passed: &request.meta, ..message::Meta::default() };
+        self.peer.notify(&request.method, &message::params(self.facts.revision, &members, meta));
+    }
+
+    /// The revision a request is sent in: the caller's own era where the server speaks both.
+    pub async fn revision_for(&self, request: &Request) -> Revision {
+        let agreed = self.facts.revision;
+        if !request.prefers_modern || !self.may_be_both {
+            return agreed;
+        }
+        let both = self.both.get_or_init(|| async {
+            let discovering = timeout(PROBE_TIMEOUT, discover(&self.peer)).await;
+            discovering.is_ok_and(|discovered| discovered.is_ok())
+        });
+        if *both.await { Revision::MODERN } else { agreed }
     }
 }
 
@@ -140,8 +188,8 @@ struct Refusal {
     answered: bool,
 }
 
-async fn initialize(peer: &Peer) -> Result<ServerFacts, Refusal> {
-    let answer = ask(peer, "initialize", handshake::initialize_params()).await;
+async fn initialize(peer: &Peer, declared: Option<&RawValue>) -> Result<ServerFacts, Refusal> {
+    let answer = ask(peer, "initialize", handshake::initialize_params(declared)).await;
     match answer.map_err(|reason| Refusal { reason, answered: false })? {
         Answer::Result(result) => {
             let facts = handshake::read_initialize(&result).map_err(|reason| Refusal { reason, answered: true })?;

@@ -1,21 +1,27 @@
-//! Keeps one leg to a server open: opens it, publishes how it stands and what tools it has, opens it again with
+//! Keeps one leg to a server open: opens it, publishes how it stands and what it lists, opens it again with
 //! back-off when it is lost. Runs no call; it only says which leg to use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
+use super::asides::{Changes, Correlation, Lists};
 use super::call::until;
 use super::leg::{Leg, LegContext, StartError};
+use super::lists;
 use super::overheard::Overheard;
-use super::peer::Notice;
 use super::settings::UpstreamSettings;
 use super::snapshot::{Snapshot, Status};
+use super::subscriptions;
+use crate::engine::notices::{PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED};
+
+/// How long the lists beside that of the tools may take.
+const OTHER_LISTS: Duration = Duration::from_secs(10);
 
 /// What the supervisor publishes; held by it alone, so that its end is seen.
 pub(super) struct Supervisor {
@@ -29,6 +35,8 @@ pub(super) struct Supervisor {
     pub served: Arc<AtomicBool>,
     pub stop: CancellationToken,
     pub overheard: Arc<Overheard>,
+    /// Resources that somebody wants to be told of.
+    pub uris: watch::Receiver<Vec<String>>,
 }
 
 /// How an open leg came to its end.
@@ -46,10 +54,10 @@ impl Supervisor {
         let stop = self.stop.clone();
         loop {
             self.served.store(false, Ordering::Relaxed);
-            let (notices, mut noticed) = mpsc::channel(1);
+            let changes = Arc::new(Changes::default());
             let opened = tokio::select! {
                 () = stop.cancelled() => break,
-                opened = self.open(notices) => opened,
+                opened = self.open(changes.clone()) => opened,
             };
             let mut max_delay_wanted = restart.max_delay_wanted_failing;
             let reason = match opened {
@@ -57,7 +65,7 @@ impl Supervisor {
                     max_delay_wanted = restart.max_delay_wanted;
                     info!(upstream = name, revision = leg.facts().revision.name(), "the server is up");
                     let since = Instant::now();
-                    let end = self.stay(&leg, &mut noticed).await;
+                    let end = self.stay(&leg, &changes).await;
                     self.leg.send_replace(None);
                     match end {
                         End::Stopped => {
@@ -100,15 +108,16 @@ impl Supervisor {
         self.status.send_replace(Status::Stopped);
     }
 
-    /// Opens a leg and reads its tools, both within the handshake deadline.
-    async fn open(&self, notices: mpsc::Sender<Notice>) -> Result<Arc<Leg>, StartError> {
+    /// Opens a leg and reads its lists, both within the handshake deadline.
+    async fn open(&self, changes: Arc<Changes>) -> Result<Arc<Leg>, StartError> {
         let limits = self.settings.limits;
         let context = LegContext {
             name: self.settings.name.clone(),
             era: self.settings.era,
             limits,
-            notices,
+            correlation: Correlation::new(self.settings.scope, self.settings.tell.clone(), changes),
             overheard: self.overheard.clone(),
+            declared: self.settings.declared.get().await,
         };
         let deadline = Instant::now() + limits.handshake_timeout;
         let too_late =
@@ -118,12 +127,12 @@ impl Supervisor {
             Err(_) => return Err(too_late()),
         };
         let listed = tokio::select! {
-            listed = leg.list_tools(&limits) => listed.map_err(StartError::passing),
+            listed = self.refresh(&leg, Lists::ALL) => listed.map_err(StartError::passing),
             () = until(Some(deadline)) => Err(too_late()),
         };
         match listed {
-            Ok(tools) => {
-                self.publish(&leg, tools);
+            Ok(snapshot) => {
+                self.publish(snapshot);
                 self.status.send_replace(Status::Ready(leg.facts()));
                 self.leg.send_replace(Some(leg.clone()));
                 Ok(leg)
@@ -135,37 +144,9 @@ impl Supervisor {
         }
     }
 
-    /// Stays with an open leg until it is lost or stopped; reads its tools again when they change.
-    async fn stay(&self, leg: &Leg, noticed: &mut mpsc::Receiver<Notice>) -> End {
+    /// Stays with an open leg until it is lost or stopped; reads its lists again when they change.
+    async fn stay(&self, leg: &Leg, changes: &Changes) -> End {
         let lost = leg.lost();
-        let limits = self.settings.limits;
-        let refreshing = async {
-            let mut again_in = Duration::ZERO;
-            let mut failures = 0;
-            loop {
-                if failures == 0 {
-                    match noticed.recv().await {
-                        Some(Notice::ToolsChanged) => again_in = limits.list_changed_debounce,
-                        None => std::future::pending().await,
-                    }
-                }
-                sleep(again_in).await;
-                // Everything told until now is in the list that is read next.
-                while noticed.try_recv().is_ok() {}
-                match leg.list_tools(&limits).await {
-                    Ok(tools) => {
-                        self.publish(leg, tools);
-                        self.status.send_replace(Status::Ready(leg.facts()));
-                        failures = 0;
-                    }
-                    Err(reason) => {
-                        failures += 1;
-                        again_in = Duration::from_secs(1 << failures.min(5));
-                        warn!(upstream = self.settings.name, reason, "the changed list of tools was not read");
-                    }
-                }
-            }
-        };
         tokio::select! {
             () = self.stop.cancelled() => End::Stopped,
             () = lost.cancelled() => {
@@ -173,14 +154,115 @@ impl Supervisor {
                 self.leg.send_replace(None);
                 End::Lost(leg.loss().await)
             }
-            () = refreshing => End::Stopped,
+            () = self.refreshing(leg, changes) => End::Stopped,
+            () = subscriptions::keep(leg, self.uris.clone()) => End::Stopped,
         }
     }
 
-    fn publish(&self, leg: &Leg, tools: Vec<super::snapshot::Tool>) {
-        self.tools.send_modify(|snapshot| {
-            let generation = snapshot.generation + 1;
-            *snapshot = Arc::new(Snapshot { generation, facts: Some(leg.facts()), tools });
+    async fn refreshing(&self, leg: &Leg, changes: &Changes) {
+        let limits = self.settings.limits;
+        let mut again_in = Duration::ZERO;
+        let mut failures = 0;
+        let mut left = Lists::default();
+        loop {
+            if failures == 0 {
+                changes.changed().await;
+                again_in = limits.list_changed_debounce;
+            }
+            sleep(again_in).await;
+            // Everything told until now is in the lists that are read next.
+            left = left.and(changes.take());
+            if !self.settings.reads_lists {
+                self.tell_changes(std::mem::take(&mut left));
+                continue;
+            }
+            match self.refresh(leg, left).await {
+                Ok(mut snapshot) => {
+                    for (told, changed) in snapshot.told.iter_mut().zip([left.tools, left.resources, left.prompts]) {
+                        *told += u64::from(changed);
+                    }
+                    self.publish(snapshot);
+                    self.status.send_replace(Status::Ready(leg.facts()));
+                    failures = 0;
+                    left = Lists::default();
+                }
+                Err(reason) => {
+                    failures += 1;
+                    again_in = Duration::from_secs(1 << failures.min(5));
+                    warn!(upstream = self.settings.name, reason, "a changed list was not read");
+                }
+            }
+        }
+    }
+
+    /// A leg whose lists nobody reads tells its party only that they have changed.
+    fn tell_changes(&self, lists: Lists) {
+        for (method, changed) in
+            [(TOOLS_CHANGED, lists.tools), (RESOURCES_CHANGED, lists.resources), (PROMPTS_CHANGED, lists.prompts)]
+        {
+            if changed {
+                self.settings.tell.tell(method, None);
+            }
+        }
+    }
+
+    /// Reads `which` lists; the others stay as they are known.
+    ///
+    /// # Errors
+    /// Says why the tools were not read. The other lists are no reason to do without a server: what cannot be read stays
+    /// as it was.
+    async fn refresh(&self, leg: &Leg, which: Lists) -> Result<Snapshot, String> {
+        let limits = &self.settings.limits;
+        let mut snapshot = Snapshot::clone(&self.tools.borrow());
+        snapshot.facts = Some(leg.facts());
+        if !self.settings.reads_lists {
+            leg.learn(&mut snapshot.tools);
+            return Ok(snapshot);
+        }
+        let wanted = |kind, wanted: bool| async move {
+            match wanted {
+                true => Some(lists::read(leg, kind, limits).await),
+                false => None,
+            }
+        };
+        let others = async {
+            futures_util::join!(
+                wanted(&lists::RESOURCES, which.resources),
+                wanted(&lists::TEMPLATES, which.resources),
+                wanted(&lists::PROMPTS, which.prompts),
+            )
+        };
+        let others = async { timeout(OTHER_LISTS, others).await };
+        let (tools, others) = futures_util::join!(wanted(&lists::TOOLS, which.tools), others);
+        if let Some(tools) = tools {
+            let read = tools?;
+            snapshot.tools = lists::tools(read.items);
+            snapshot.tools_keeping = read.keeping;
+            leg.learn(&mut snapshot.tools);
+        }
+        let Ok((resources, templates, prompts)) = others else {
+            warn!(upstream = self.settings.name, "its lists of resources and prompts were not read in time");
+            return Ok(snapshot);
+        };
+        let lists = [
+            (&mut snapshot.resources, resources),
+            (&mut snapshot.templates, templates),
+            (&mut snapshot.prompts, prompts),
+        ];
+        for (list, read) in lists {
+            match read {
+                Some(Ok(read)) => *list = read.into(),
+                Some(Err(reason)) => warn!(upstream = self.settings.name, reason, "a list stays as it was"),
+                None => {}
+            }
+        }
+        Ok(snapshot)
+    }
+
+    fn publish(&self, mut snapshot: Snapshot) {
+        self.tools.send_modify(|known| {
+            snapshot.generation = known.generation + 1;
+            *known = Arc::new(snapshot);
         });
     }
 }

@@ -1,6 +1,7 @@
 //! One request over HTTP and its answer: a JSON body or an event stream, resumed where the revision allows it.
 //! Judges from what happened on the wire whether the request may have run; never sends it twice.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use reqwest::StatusCode;
@@ -8,9 +9,9 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use super::super::call::{Answer, CallError, ProgressSink};
+use super::super::asides::{self, Aside, ServerRequest, Sink, can_be_asked};
+use super::super::call::{Answer, CallError};
 use super::super::message::{self, Incoming};
-use super::super::peer::Notice;
 use super::headers::{self, Labels};
 use super::sse::Parser;
 use super::{Session, Shared};
@@ -26,12 +27,12 @@ const MAX_ERROR_BODY_BYTES: usize = 256 * 1024;
 /// A request to be sent.
 pub(super) struct Outgoing<'a> {
     pub id: u64,
-    pub method: &'static str,
-    pub name: Option<&'a str>,
+    pub method: &'a str,
+    pub name: Option<Cow<'a, str>>,
     /// Headers that repeat arguments.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub params: String,
-    pub progress: Option<&'a ProgressSink>,
+    pub asides: Option<&'a Sink>,
 }
 
 /// What came of it.
@@ -52,7 +53,7 @@ pub(super) enum Outcome {
 #[derive(Clone, Copy)]
 struct Awaited<'a> {
     id: u64,
-    progress: Option<&'a ProgressSink>,
+    asides: Option<&'a Sink>,
 }
 
 /// Where a broken stream can be taken up.
@@ -69,7 +70,7 @@ impl Shared {
     pub(super) async fn exchange(&self, session: &Session, outgoing: Outgoing<'_>) -> Outcome {
         let labels = Labels {
             method: outgoing.method,
-            name: outgoing.name,
+            name: outgoing.name.as_deref(),
             revision: session.revision,
             session: session.id.as_ref(),
         };
@@ -157,7 +158,7 @@ impl Shared {
         let messages = message::parse(&body).ok_or_else(|| CallError::lost("the server's answer is not JSON-RPC"))?;
         let mut found = None;
         for message in messages {
-            found = self.receive(message, Awaited { id, progress: None }).or(found);
+            found = self.receive(message, Awaited { id, asides: None }).or(found);
         }
         // An error without an id is the answer all the same: HTTP says which request it belongs to.
         let unnamed = || json_rpc_error(&body).filter(|_| names_no_request(&body)).map(Answer::Error);
@@ -173,7 +174,7 @@ impl Shared {
         session: &Session,
         outgoing: &Outgoing<'_>,
     ) -> Result<Answer, CallError> {
-        let awaited = Awaited { id: outgoing.id, progress: outgoing.progress };
+        let awaited = Awaited { id: outgoing.id, asides: outgoing.asides };
         let mut position = Position::default();
         let mut response = Some(response);
         let mut tries = 0;
@@ -264,13 +265,13 @@ impl Shared {
     /// Reads a stream that answers no request, until it ends; returns where it can be taken up.
     pub(super) async fn read_notices(&self, response: reqwest::Response) -> Option<HeaderValue> {
         let mut position = Position::default();
-        self.read_stream(response, Awaited { id: 0, progress: None }, &mut position).await;
+        self.read_stream(response, Awaited { id: 0, asides: None }, &mut position).await;
         position.last_event_id
     }
 
     /// Takes one message; returns the answer if it is the awaited one.
     fn receive(&self, message: Incoming<'_>, awaited: Awaited<'_>) -> Option<Result<Answer, CallError>> {
-        let Awaited { id, progress } = awaited;
+        let Awaited { id, asides: sink } = awaited;
         match message {
             Incoming::Response { id: answered, answer } if answered == id => Some(Ok(answer)),
             Incoming::Broken { id: Some(broken) } if broken == id => {
@@ -280,25 +281,39 @@ impl Shared {
                 debug!(upstream = self.name, "the server sent an answer to another request on this stream");
                 None
             }
-            Incoming::Request { id, method } => {
-                self.reply(message::answer_to(id, &method));
+            Incoming::Request { id, method, .. } if method == "ping" => {
+                self.reply(message::response(id, &message::pong()));
+                None
+            }
+            Incoming::Request { id, method, params } => {
+                let params = params.map(ToOwned::to_owned);
+                let request = ServerRequest { id: id.to_owned(), method: method.into_owned(), params };
+                // On the stream of a request it belongs to that one.
+                let refused = match sink {
+                    Some(sink) if can_be_asked(&request.method) => {
+                        asides::refused(sink.try_send(Aside::Request(request)))
+                    }
+                    _ => self.correlation.request(request),
+                };
+                if let Some(refused) = refused {
+                    self.reply(message::response(&refused.id, &message::unsupported(&refused.method)));
+                }
                 None
             }
             Incoming::Notification { method, params } => {
-                match (method.as_ref(), params) {
-                    ("notifications/progress", Some(params)) => {
-                        if let Some((token, value)) = message::progress(params)
-                            && token == id
-                            && let Some(sink) = progress
-                        {
-                            let _ = sink.try_send(value);
+                match (method.as_ref(), sink) {
+                    ("notifications/progress", _) => {
+                        if let Some((token, value)) = params.and_then(message::progress) {
+                            match sink {
+                                Some(sink) if token == id => drop(sink.try_send(Aside::Progress(value))),
+                                Some(_) => {}
+                                // A server may tell on its own stream how a request goes on.
+                                None => self.correlation.progress(token, value),
+                            }
                         }
                     }
-                    ("notifications/tools/list_changed", _) => {
-                        // A full queue already holds the same notice.
-                        let _ = self.notices.try_send(Notice::ToolsChanged);
-                    }
-                    _ => {}
+                    ("notifications/message", Some(sink)) => drop(sink.try_send(asides::aside(&method, params))),
+                    _ => self.correlation.notice(&method, params),
                 }
                 None
             }

@@ -12,6 +12,7 @@ use super::super::message;
 use super::exchange::is_event_stream;
 use super::headers::{self, Labels};
 use super::{Session, Shared};
+use crate::model::revision::Revision;
 use crate::worker::http_client::describe;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -20,8 +21,10 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// Listens until the leg is stopped or lost, in whatever session there is.
 pub(super) async fn listen(shared: Arc<Shared>) {
     let mut sessions = shared.session.subscribe();
+    let mut wanted = shared.uris.subscribe();
     loop {
         let session = sessions.borrow_and_update().clone();
+        wanted.borrow_and_update();
         let listening = async {
             shared.listen_in(&session).await;
             // This session has nothing to tell; the next one may.
@@ -31,6 +34,7 @@ pub(super) async fn listen(shared: Arc<Shared>) {
             () = shared.stop.cancelled() => return,
             () = shared.lost.cancelled() => return,
             changed = sessions.changed() => if changed.is_err() { return },
+            _ = wanted.changed(), if session.revision.is_some_and(Revision::is_modern) => {}
             () = listening => {}
         }
     }
@@ -38,19 +42,19 @@ pub(super) async fn listen(shared: Arc<Shared>) {
 
 impl Shared {
     async fn listen_in(&self, session: &Session) {
-        let declared =
-            session.facts.as_ref().is_some_and(|facts| handshake::declares(facts, &["tools", "listChanged"]));
-        let modern = session.revision.is_some_and(|revision| revision.is_modern());
-        if modern && !declared {
+        let modern = session.revision.is_some_and(Revision::is_modern);
+        let uris = self.uris.borrow().clone();
+        let params = session.facts.as_ref().filter(|_| modern).and_then(|facts| handshake::listen_params(facts, &uris));
+        if modern && params.is_none() {
             return;
         }
         let mut pause = FIRST_PAUSE;
         let mut last_event_id = None;
         loop {
             let opened = Instant::now();
-            let response = match modern {
-                true => self.post_listen(session).await,
-                false => self.open_stream(session, last_event_id.take()).await,
+            let response = match &params {
+                Some(params) => self.post_listen(session, params.clone()).await,
+                None => self.open_stream(session, last_event_id.take()).await,
             };
             match response {
                 Ok(response) if response.status().is_success() && is_event_stream(&response) => {
@@ -77,9 +81,9 @@ impl Shared {
         }
     }
 
-    async fn post_listen(&self, session: &Session) -> reqwest::Result<reqwest::Response> {
+    async fn post_listen(&self, session: &Session, params: String) -> reqwest::Result<reqwest::Response> {
         let method = "subscriptions/listen";
-        let outgoing = self.own(method, handshake::listen_params());
+        let outgoing = self.own(method, params);
         let labels = Labels { method, name: None, revision: session.revision, session: None };
         self.client
             .post(self.url.clone())

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{StatusCode, Url};
+use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -20,11 +21,12 @@ use tracing::{debug, warn};
 
 use self::exchange::{Outcome, Outgoing};
 use self::param_headers::ToolHeaders;
-use super::call::{Answer, Bounds, Call, CallError, PROGRESS_QUEUE, Progress, ProgressSink, TimeoutKind, Watched};
+use super::asides::{self, Caller, Correlation, Lists, Sink};
+use super::call::{Answer, Bounds, CallError, Ends, TimeoutKind, Watched};
 use super::handshake;
 use super::leg::{LegContext, StartError};
-use super::message;
-use super::peer::Notice;
+use super::message::{self, Meta};
+use super::request::Request;
 use super::settings::{EraChoice, HttpSettings, LegLimits};
 use super::snapshot::{ServerFacts, Tool};
 use crate::model::revision::Revision;
@@ -45,7 +47,11 @@ struct Shared {
     era: EraChoice,
     settings: HttpSettings,
     limits: LegLimits,
-    notices: mpsc::Sender<Notice>,
+    correlation: Arc<Correlation>,
+    /// What is declared to a server of revisions up to 2025-11-25.
+    declared: Option<Box<RawValue>>,
+    /// Resources that a server of 2026-07-28 is asked to tell of.
+    uris: watch::Sender<Vec<String>>,
     client: reqwest::Client,
     url: Url,
     configured: HeaderMap,
@@ -91,7 +97,9 @@ impl HttpLeg {
             era: context.era,
             settings: settings.clone(),
             limits: context.limits,
-            notices: context.notices,
+            correlation: context.correlation,
+            declared: context.declared,
+            uris: watch::Sender::new(Vec::new()),
             client,
             url,
             configured,
@@ -121,19 +129,21 @@ impl HttpLeg {
         })
     }
 
-    pub async fn call(&self, call: &Call, bounds: Bounds, on_progress: impl Fn(Progress)) -> Result<Answer, CallError> {
+    pub async fn call(&self, request: &Request, bounds: Bounds, caller: &dyn Caller) -> Result<Answer, CallError> {
         let shared = &self.shared;
         let Ok(_slot) = shared.slots.try_acquire() else {
             return Err(CallError::not_started("too many calls are in flight"));
         };
-        let (sink, progress) = mpsc::channel(PROGRESS_QUEUE);
+        let (sink, asides) = mpsc::channel(asides::QUEUE);
         let mut flight = Flight::new(shared.clone());
-        let watched = super::call::watch(shared.call(call, &flight, sink), progress, bounds, on_progress).await;
+        let _entered = shared.correlation.enter(flight.id, sink.clone());
+        let reply = |frame| shared.reply(frame);
+        let exchange = shared.call(request, &flight, sink);
+        let watched = super::call::watch(exchange, asides, bounds, Ends { caller, reply: &reply }).await;
         match watched {
             Watched::Answered(answer) => {
                 flight.landed = true;
-                let revision = shared.session().revision.unwrap_or(Revision::LATEST_LEGACY);
-                answer.map(|answer| message::admit(answer, revision, shared.limits.max_result_bytes))
+                answer.map(|answer| message::admit(answer, shared.limits.max_result_bytes))
             }
             Watched::Cancelled => Err(CallError::Cancelled { dispatched: flight.abandon("the caller cancelled") }),
             Watched::TimedOut(kind) => match flight.abandon("the attempt took too long") {
@@ -143,13 +153,30 @@ impl HttpLeg {
         }
     }
 
-    pub async fn list_page(&self, cursor: Option<&str>) -> Result<Answer, CallError> {
-        let shared = &self.shared;
-        let ask = shared.with_session("tools/list", |revision| handshake::list_params(revision, cursor));
-        match timeout(shared.limits.request_timeout, ask).await {
+    /// Sends a harmless request of our own, in a new session if the server forgot the old one.
+    pub async fn ask(&self, request: &Request) -> Result<Answer, CallError> {
+        let members: Vec<_> = request.members.iter().map(|(name, value)| (name.as_str(), value.get())).collect();
+        let ask = self.shared.with_session(request, |revision| message::params(revision, &members, Meta::default()));
+        match timeout(self.shared.limits.request_timeout, ask).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::TimedOut { kind: TimeoutKind::Attempt }),
         }
+    }
+
+    pub async fn notify(&self, request: &Request) {
+        let session = self.shared.session();
+        let members: Vec<_> = request.members.iter().map(|(name, value)| (name.as_str(), value.get())).collect();
+        let meta = Meta { passed: &request.meta, ..Meta::default() };
+        let params = message::params(session.revision.unwrap_or(Revision::LATEST_LEGACY), &members, meta);
+        let body = message::notification(&request.method, &params);
+        if let Err(error) = self.shared.post_only(&session, &request.method, body).await {
+            debug!(upstream = self.shared.name, error, "a notification did not reach the server");
+        }
+    }
+
+    /// Listens for what a server of 2026-07-28 tells of these resources too.
+    pub fn listen(&self, uris: &[String]) {
+        self.shared.uris.send_replace(uris.to_vec());
     }
 
     /// Takes note of what the listed tools want in headers; takes tools out that a client must not offer.
@@ -261,22 +288,20 @@ impl Shared {
         }
     }
 
-    async fn call(&self, call: &Call, flight: &Flight, progress: ProgressSink) -> Result<Answer, CallError> {
+    async fn call(&self, request: &Request, flight: &Flight, sink: Sink) -> Result<Answer, CallError> {
         let Flight { id, sent, .. } = flight;
         let id = *id;
         let mut session = self.session();
         let mut reopened = false;
         loop {
             let revision = session.revision.unwrap_or(Revision::LATEST_LEGACY);
-            let params = message::call_params(revision, call, id);
-            let headers = self.param_headers(call, revision);
             let outgoing = Outgoing {
                 id,
-                method: "tools/call",
-                name: Some(&call.tool),
-                headers,
-                params,
-                progress: Some(&progress),
+                method: &request.method,
+                name: request.header_name(),
+                headers: self.param_headers(request, revision),
+                params: message::request_params(revision, request, id),
+                asides: Some(&sink),
             };
             sent.store(true, Ordering::Release);
             match self.exchange(&session, outgoing).await {
@@ -296,16 +321,12 @@ impl Shared {
         }
     }
 
-    /// Sends a harmless request of our own, in a new session if the server forgot the old one.
-    async fn with_session(
-        &self,
-        method: &'static str,
-        params: impl Fn(Revision) -> String,
-    ) -> Result<Answer, CallError> {
+    async fn with_session(&self, request: &Request, params: impl Fn(Revision) -> String) -> Result<Answer, CallError> {
         let mut session = self.session();
         for _ in 0..2 {
             let params = params(session.revision.unwrap_or(Revision::LATEST_LEGACY));
-            match self.exchange(&session, self.own(method, params)).await {
+            let outgoing = Outgoing { name: request.header_name(), ..self.own(&request.method, params) };
+            match self.exchange(&session, outgoing).await {
                 Outcome::Answered { answer, .. } => return Ok(answer),
                 Outcome::Failed(error) => return Err(error),
                 Outcome::Refused(status) => return Err(refused(status)),
@@ -317,22 +338,24 @@ impl Shared {
         Err(CallError::not_started("the server does not know the session that it just opened"))
     }
 
-    fn param_headers(&self, call: &Call, revision: Revision) -> Vec<(HeaderName, HeaderValue)> {
-        if !revision.is_modern() {
+    fn param_headers(&self, request: &Request, revision: Revision) -> Vec<(HeaderName, HeaderValue)> {
+        if !revision.is_modern() || request.method != "tools/call" {
             return Vec::new();
         }
+        let Some(tool) = request.header_name() else { return Vec::new() };
         let known = self.tool_headers.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&call.tool).map_or_else(Vec::new, |headers| param_headers::build(headers, call.arguments.as_deref()))
+        let arguments = request.member("arguments");
+        known.get(tool.as_ref()).map_or_else(Vec::new, |headers| param_headers::build(headers, arguments))
     }
 
-    fn own(&self, method: &'static str, params: String) -> Outgoing<'static> {
+    fn own<'a>(&self, method: &'a str, params: String) -> Outgoing<'a> {
         Outgoing {
             id: self.next_id.fetch_add(1, Ordering::Relaxed),
             method,
             name: None,
             headers: Vec::new(),
             params,
-            progress: None,
+            asides: None,
         }
     }
 
@@ -355,39 +378,50 @@ impl Shared {
             }
         };
         self.session.send_replace(session.clone());
-        // A server that was started anew may have other tools.
-        let _ = self.notices.try_send(Notice::ToolsChanged);
+        // A server that was started anew may list other things.
+        self.correlation.changes.add(Lists::ALL);
         Ok(session)
     }
 
     /// Finds the era: a modern answer to `server/discover` decides; anything else leads to `initialize`.
     async fn negotiate(&self, generation: u64) -> Result<Session, String> {
-        if self.era != EraChoice::Legacy {
-            let before = Session::before(Some(Revision::MODERN));
-            let ask = self.exchange(&before, self.own("server/discover", handshake::discover_params()));
-            match timeout(self.settings.discover_timeout, ask).await {
-                Ok(Outcome::Answered { answer: Answer::Result(result), .. }) => {
-                    if let Some(facts) = handshake::read_discover(&result) {
-                        let (revision, facts) = (Some(Revision::MODERN), Some(facts));
-                        return Ok(Session { generation, id: None, revision, facts });
-                    }
-                }
-                Ok(Outcome::Failed(CallError::NotStarted { reason })) => return Err(reason),
-                Ok(Outcome::Refused(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))) => {
-                    return Err(status_text(status));
-                }
-                _ => {}
+        match self.era {
+            EraChoice::Legacy => self.initialize(generation).await,
+            EraChoice::Modern => {
+                let found = self.discover(generation).await?;
+                found.ok_or_else(|| format!("it does not speak protocol revision {}", Revision::MODERN.name()))
             }
-            if self.era == EraChoice::Modern {
-                return Err(format!("it does not speak protocol revision {}", Revision::MODERN.name()));
-            }
+            EraChoice::Auto => match self.discover(generation).await? {
+                Some(session) => Ok(session),
+                None => self.initialize(generation).await,
+            },
+            EraChoice::LegacyFirst => match self.initialize(generation).await {
+                Ok(session) => Ok(session),
+                Err(reason) => self.discover(generation).await?.ok_or(reason),
+            },
         }
-        self.initialize(generation).await
+    }
+
+    /// Asks a server whether it speaks 2026-07-28; `None` if it does not say so.
+    async fn discover(&self, generation: u64) -> Result<Option<Session>, String> {
+        let before = Session::before(Some(Revision::MODERN));
+        let ask = self.exchange(&before, self.own("server/discover", handshake::discover_params()));
+        Ok(match timeout(self.settings.discover_timeout, ask).await {
+            Ok(Outcome::Answered { answer: Answer::Result(result), .. }) => {
+                let (revision, facts) = (Some(Revision::MODERN), handshake::read_discover(&result));
+                facts.map(|facts| Session { generation, id: None, revision, facts: Some(facts) })
+            }
+            Ok(Outcome::Failed(CallError::NotStarted { reason })) => return Err(reason),
+            Ok(Outcome::Refused(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))) => {
+                return Err(status_text(status));
+            }
+            _ => None,
+        })
     }
 
     async fn initialize(&self, generation: u64) -> Result<Session, String> {
         let before = Session::before(None);
-        let outgoing = self.own("initialize", handshake::initialize_params());
+        let outgoing = self.own("initialize", handshake::initialize_params(self.declared.as_deref()));
         let (result, id) = match self.exchange(&before, outgoing).await {
             Outcome::Answered { answer: Answer::Result(result), session } => (result, session),
             Outcome::Answered { answer: Answer::Error(error), .. } => {

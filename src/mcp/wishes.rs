@@ -1,0 +1,108 @@
+//! What a legacy client has asked to hear: log notices from which level on, and which resources. Belongs to a session or
+//! a connection; can be stored with it. Sends nothing.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use super::log_level::LogLevel;
+use super::offering::Marks;
+use super::subscription::{Subscription, covers};
+
+/// Resources that one client may subscribe to at once.
+pub const SUBSCRIPTIONS_MAX: usize = 1_000;
+
+/// What a client has asked to hear.
+#[derive(Debug, Default)]
+pub struct Wishes(Mutex<Held>);
+
+#[derive(Debug, Default)]
+struct Held {
+    level: Option<LogLevel>,
+    subscriptions: HashMap<String, Subscription>,
+    told: Option<Marks>,
+}
+
+/// Wishes as they are stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub struct StoredWishes {
+    /// The level of `logging/setLevel`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_level: Option<String>,
+    /// The URIs of `resources/subscribe`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub subscriptions: Vec<String>,
+}
+
+impl Wishes {
+    /// From which level on the client hears log notices; `None` while it has not said.
+    pub fn level(&self) -> Option<LogLevel> {
+        self.held().level
+    }
+
+    /// Sets the level.
+    pub fn set_level(&self, level: LogLevel) {
+        self.held().level = Some(level);
+    }
+
+    /// True when there is a subscription to exactly this URI.
+    pub fn has(&self, uri: &str) -> bool {
+        self.held().subscriptions.contains_key(uri)
+    }
+
+    /// True when no more subscriptions are taken.
+    pub fn is_full(&self) -> bool {
+        self.held().subscriptions.len() >= SUBSCRIPTIONS_MAX
+    }
+
+    /// Keeps a subscription; of two to one URI the first stays.
+    pub fn keep(&self, uri: String, subscription: Subscription) {
+        self.held().subscriptions.entry(uri).or_insert(subscription);
+    }
+
+    /// Gives a subscription up; dropping what is returned ends it.
+    pub fn give_up(&self, uri: &str) -> Option<Subscription> {
+        self.held().subscriptions.remove(uri)
+    }
+
+    /// True when the client wants to hear that this resource of this upstream has changed.
+    pub fn cover(&self, upstream: &str, changed: &str) -> bool {
+        let held = self.held();
+        held.subscriptions.iter().any(|(uri, made)| made.upstream() == upstream && covers(uri, changed))
+    }
+
+    /// The URIs that are subscribed to.
+    pub fn uris(&self) -> Vec<String> {
+        let mut uris: Vec<String> = self.held().subscriptions.keys().cloned().collect();
+        uris.sort_unstable();
+        uris
+    }
+
+    /// The lists that the client was told of last; `None` before it was told of any.
+    pub fn told(&self) -> Option<Marks> {
+        self.held().told
+    }
+
+    /// The client knows these lists, or knows that they have changed.
+    pub fn set_told(&self, marks: Marks) {
+        self.held().told = Some(marks);
+    }
+
+    /// What to store.
+    pub fn stored(&self) -> StoredWishes {
+        let log_level = self.level().map(|level| level.as_str().to_owned());
+        StoredWishes { log_level, subscriptions: self.uris() }
+    }
+
+    /// Ends every subscription.
+    pub fn end(&self) {
+        let subscriptions = std::mem::take(&mut self.held().subscriptions);
+        drop(subscriptions);
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
