@@ -1,5 +1,6 @@
 //! The one integration binary: a module per theme, so that the library is linked once. Helpers are in `support`; what
-//! stands behind and in front of the program (fixture server, client drivers) is in `tests/kit` and `tests/clients`.
+//! stands behind and in front of the program (fixture servers, client drivers) is in `tests/kit`, `tests/fixture` and
+//! `tests/clients`.
 
 mod auth;
 mod bench;
@@ -13,6 +14,7 @@ mod cases_unknown;
 mod cli;
 mod cli_outputs;
 mod clients_direct;
+mod conformance;
 mod connect;
 mod crash_descendants;
 mod crash_load;
