@@ -135,10 +135,10 @@ pub struct Listener {
     pub keep_alive: Millis,
     /// A call that ends within this time, with nothing else to say, is answered as JSON and not as a stream.
     pub json_within: Millis,
-    /// How often a client is told to look at a task that is young.
+    /// The shortest interval at which a client is told to look at a task; it grows with the task's age.
     #[schemars(extend("x-min-ms" = 1))]
     pub min_task_poll: Millis,
-    /// How often a client is told to look at a task that runs for long; older tasks are looked at less often.
+    /// The longest interval at which a client is told to look at a task.
     #[schemars(extend("x-min-ms" = 1))]
     pub max_task_poll: Millis,
     /// Form of an answer: `auto` follows `json_within`.

@@ -44,6 +44,7 @@ mod shadow;
 mod startup;
 mod support;
 mod tasks;
+mod tasks_clients;
 mod tasks_experimental;
 mod tasks_scene;
 mod through;
