@@ -112,7 +112,7 @@ pub struct Listener {
     /// The deepest nesting of a JSON body.
     #[schemars(range(min = 8, max = 512))]
     pub max_depth: u32,
-    /// The most MCP sessions at once; beyond it `initialize` is answered with 429.
+    /// The most open MCP sessions of one principal; beyond it `initialize` is answered with 429.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_sessions: u32,
     /// The most connections at once.
@@ -141,6 +141,13 @@ pub struct Listener {
     /// The longest interval at which a client is told to look at a task.
     #[schemars(extend("x-min-ms" = 1))]
     pub max_task_poll: Millis,
+    /// A stream that its client can take up again (sessions since 2025-11-25) is closed after so long, and the client asks
+    /// again; absent: never. For what ends long connections.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub poll_after: Option<Millis>,
+    /// How long a client whose stream was closed is asked to wait before it comes back.
+    #[schemars(extend("x-min-ms" = 1, "x-max-ms" = 60_000))]
+    pub retry: Millis,
     /// Form of an answer: `auto` follows `json_within`.
     pub response: Response,
     /// How long a connection may take to send the head of a request.
@@ -269,7 +276,7 @@ pub struct Sessions {
     /// A session that nobody used for so long ends.
     #[schemars(extend("x-min-ms" = 10))]
     pub idle_timeout: Millis,
-    /// How often a session with an open stream is marked as used; an open stream keeps its session.
+    /// How often the use of sessions is written down; a session may outlive its idle time by as much.
     #[schemars(extend("x-min-ms" = 10))]
     pub heartbeat: Millis,
 }

@@ -137,6 +137,16 @@ pub enum Response {
     Sse,
 }
 
+/// Whose calls share a process of a server, or a connection to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    Shared,
+    Principal,
+    Session,
+    Call,
+}
+
 /// The policy of a call, as far as a server or tool says something of its own.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -268,6 +278,17 @@ pub struct Server {
     /// How long the answer to anything but a tool call may take.
     #[schemars(extend("x-min-ms" = 10))]
     pub request_timeout: Millis,
+    /// Whose calls share a process or connection: everybody's, those of a principal, of a session, or none. Without it
+    /// everybody's in `serve`, a session's in `wrap`. A server of a revision up to 2025-11-25 can ask the client back, and
+    /// its log messages find their session, with `session` and `call` only.
+    pub isolation: Option<Isolation>,
+    /// Processes or connections of their own that one process of ours keeps for the server; the one that was idle the
+    /// longest makes room for the next.
+    #[schemars(range(min = 1, max = 65_536))]
+    pub max_isolated: u32,
+    /// How long such a process or connection stays when nobody uses it; with the end of its session it ends at once.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub isolated_idle: Millis,
     /// How a server that died is started again.
     pub restart: Restart,
     /// What holds for every tool of the server that says nothing else.

@@ -1,6 +1,9 @@
 //! What an upstream may need to know of the client of a call: revision, capabilities, session, log level. Carried inside
 //! the call's stored `_meta`, so that any process has it after a restart. Knows no transport and asks nobody.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +55,11 @@ impl ClientContext {
         self.revision.as_deref().and_then(Revision::find).is_some_and(Revision::is_modern)
     }
 
+    fn can_the_same(&self, other: &ClientContext) -> bool {
+        let text = |client: &ClientContext| client.capabilities.as_ref().map(|raw| raw.get().to_owned());
+        self.revision == other.revision && text(self) == text(other)
+    }
+
     /// True when the client declared a capability, given as a path of member names.
     pub fn declares(&self, path: &[&str]) -> bool {
         let Some(capabilities) = &self.capabilities else { return false };
@@ -94,7 +102,13 @@ impl Default for Clients {
 impl Engine {
     /// The one client of a process that serves no other (`wrap`) has said who it is; the newest word counts.
     pub fn only_client(&self, client: Arc<ClientContext>) {
-        self.clients.only.send_replace(Some(client));
+        self.clients.only.send_if_modified(|known| {
+            let differs = known.as_ref().is_none_or(|known| !known.can_the_same(&client));
+            if differs {
+                *known = Some(client);
+            }
+            differs
+        });
     }
 
     /// The one client of this process, once it has said who it is.

@@ -21,6 +21,7 @@ pub mod parking;
 pub mod remote;
 pub mod running;
 pub mod scheduler;
+pub mod sessions;
 pub mod slots;
 pub mod submit;
 pub mod task;
@@ -87,6 +88,8 @@ pub struct Settings {
     pub known_keys_max: usize,
     /// Remote workers.
     pub remote: remote::Settings,
+    /// Sessions of legacy clients.
+    pub sessions: sessions::Settings,
 }
 
 impl Default for Settings {
@@ -107,6 +110,7 @@ impl Default for Settings {
             worker_poll_ms: 1_000,
             known_keys_max: 16_384,
             remote: remote::Settings::default(),
+            sessions: sessions::Settings::default(),
         }
     }
 }

@@ -104,6 +104,9 @@ impl Engine {
                 () = self.stop.cancelled() => return,
                 () = self.clock.sleep_until(next_at_ms) => {}
             }
+            if let Err(error) = self.expire_sessions().await {
+                tracing::warn!(code = error.code(), "expired sessions could not be deleted: {error}");
+            }
             loop {
                 match self.store.prune(self.settings.retention, self.now_ms()).await {
                     Ok(_) if self.stop.is_cancelled() => return,

@@ -237,7 +237,7 @@ impl Face {
         Ok(format!("Your unfinished calls (execution id, state, tool):\n{}", lines.join("\n")))
     }
 
-    fn conversation(
+    pub(super) fn conversation(
         self: &Arc<Self>,
         ticket: Ticket,
         tool_name: &str,
@@ -262,7 +262,7 @@ impl Face {
         }
     }
 
-    fn audience(&self, era: Era) -> Audience {
+    pub(super) fn audience(&self, era: Era) -> Audience {
         Audience { era, builtins: self.settings.builtins }
     }
 

@@ -11,7 +11,7 @@ use super::exposure::Exposure;
 use super::listing::Pages;
 use super::offering::Offerings;
 use super::rate::Bucket;
-use super::request_state;
+use super::sealed_state;
 use super::session::Sessions;
 use crate::engine::Engine;
 use crate::engine::catalog::{Listing, ResponseMode};
@@ -35,12 +35,12 @@ pub struct Settings {
     pub task_poll_max_ms: i64,
     /// Entries in one page of a list.
     pub page_size: usize,
-    /// Legacy sessions at once.
-    pub sessions_max: usize,
-    /// A legacy session that says nothing for so long is gone.
-    pub session_idle_ms: i64,
-    /// An open stream counts as a sign of life of its session so often.
-    pub session_heartbeat_ms: u64,
+    /// Legacy sessions that stay in memory while nobody uses them; the others come back from the store.
+    pub sessions_cached: usize,
+    /// A stream that can be resumed is closed after so long, for its client to ask again.
+    pub poll_after_ms: Option<u64>,
+    /// How long a client is asked to wait before it takes up a stream again.
+    pub retry_ms: u64,
     /// Legacy sessions opened a second, in the long run.
     pub initialize_rate: u32,
     /// Legacy sessions that may be opened at once before the rate counts.
@@ -87,9 +87,9 @@ impl Default for Settings {
             task_poll_min_ms: 500,
             task_poll_max_ms: 5_000,
             page_size: 200,
-            sessions_max: 10_000,
-            session_idle_ms: 86_400_000,
-            session_heartbeat_ms: 30_000,
+            sessions_cached: 1_000,
+            poll_after_ms: None,
+            retry_ms: 1_000,
             initialize_rate: 100,
             initialize_burst: 1_000,
             argument_bytes_max: 4 << 20,
@@ -120,7 +120,7 @@ pub struct Face {
     /// Resources and prompts as each namespace sees them.
     pub(super) offerings: Offerings,
     /// Seals what clients hand back unread.
-    pub state_keys: request_state::Keys,
+    pub state_keys: sealed_state::Keys,
     /// Places for streams of `subscriptions/listen`.
     pub(super) listeners: Arc<Semaphore>,
     /// Authenticates cursors; the same for the life of the process, a stale cursor is a clear error.
@@ -140,11 +140,11 @@ impl Face {
         getrandom::fill(&mut cursor_key).expect("the system's random generator works");
         let opening = Bucket::new(settings.initialize_rate, settings.initialize_burst, engine.clock().now_ms());
         Arc::new(Face {
-            sessions: Sessions::new(settings.sessions_max, settings.session_idle_ms),
+            sessions: Sessions::default(),
             opening: Mutex::new(opening),
             pages: Pages::default(),
             offerings: Offerings::default(),
-            state_keys: request_state::Keys::random(),
+            state_keys: sealed_state::Keys::random(),
             listeners: Arc::new(Semaphore::new(settings.listeners_max)),
             cursor_key,
             draining: CancellationToken::new(),

@@ -18,6 +18,7 @@ pub const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 pub const METHOD: &str = "mcp-method";
 pub const NAME: &str = "mcp-name";
 pub const SESSION_ID: &str = "mcp-session-id";
+pub const LAST_EVENT_ID: &str = "last-event-id";
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 /// One header field of a request.

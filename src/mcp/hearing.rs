@@ -1,6 +1,7 @@
 //! What one listener hears of the upstreams unasked: changed lists, updated resources, log notices; each only if it is
 //! for that listener. Decides nothing about which of these a client wants, and writes no message but for legacy clients.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -9,11 +10,14 @@ use tokio::sync::{broadcast, watch};
 
 use super::face::Face;
 use super::frame;
+use super::listen::SUBSCRIPTION_MEMBER;
 use super::log_level;
 use super::offering::Marks;
+use super::splice::{self, Edit};
 use super::wishes::Wishes;
 use crate::engine::client::string_member;
 use crate::engine::notices::{self, Addressee, Notice};
+use crate::model::json;
 use crate::model::principal::Principal;
 
 /// A list that clients follow.
@@ -256,7 +260,38 @@ impl LegacyHearing {
 
     fn push(&mut self, method: &str, params: Option<&str>) {
         let mut message = String::new();
-        frame::notification(&mut message, method, params);
+        let params = params.map(without_subscription);
+        frame::notification(&mut message, method, params.as_deref());
         self.messages.push_back(message);
+    }
+}
+
+/// A notice's parameters without the id of our own subscription at its upstream (2026-07-28), which says nothing to
+/// anybody else.
+fn without_subscription(params: &str) -> Cow<'_, str> {
+    if !params.contains(SUBSCRIPTION_MEMBER) {
+        return Cow::Borrowed(params);
+    }
+    let meta = json::members(params).and_then(|members| members.into_iter().rev().find(|(name, _)| name == "_meta"));
+    let stripped = meta.and_then(|(_, meta)| splice::without(meta.get(), &[SUBSCRIPTION_MEMBER]));
+    let edited = match stripped.as_deref() {
+        Some("{}") => splice::without(params, &["_meta"]),
+        Some(meta) => splice::edited(params, &[Edit::Set("_meta", meta.into())]),
+        None => None,
+    };
+    edited.map_or(Cow::Borrowed(params), Cow::Owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_subscription;
+
+    #[test]
+    fn the_id_of_our_own_subscription_is_told_to_nobody() {
+        let told = r#"{"uri":"x:1","_meta":{"io.modelcontextprotocol/subscriptionId":3}}"#;
+        assert_eq!(without_subscription(told), r#"{"uri":"x:1"}"#);
+        let told = r#"{"uri":"x:1","_meta":{"a":1.0,"io.modelcontextprotocol/subscriptionId":"s"}}"#;
+        assert_eq!(without_subscription(told), r#"{"uri":"x:1","_meta":{"a":1.0}}"#);
+        assert_eq!(without_subscription(r#"{"uri":"x:1","_meta":{}}"#), r#"{"uri":"x:1","_meta":{}}"#);
     }
 }

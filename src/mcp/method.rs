@@ -24,8 +24,10 @@ pub struct Hello {
     pub revision: Revision,
     /// `clientInfo.name`.
     pub client_name: Option<String>,
-    /// The client's `capabilities`, as written.
-    pub capabilities: Option<Box<RawValue>>,
+    /// `clientInfo`, as the client wrote it.
+    pub client_info: Option<Arc<str>>,
+    /// `capabilities`, as the client wrote them.
+    pub capabilities: Option<Arc<str>>,
 }
 
 impl Hello {
@@ -35,8 +37,13 @@ impl Hello {
             return Err(RpcError::new(code::INVALID_PARAMS, "initialize needs protocolVersion, a string"));
         };
         let client_name = params.get("clientInfo").and_then(client_name);
-        let capabilities = params.get("capabilities").map(ToOwned::to_owned);
-        Ok(Hello { revision: Revision::negotiate(&requested), client_name, capabilities })
+        let kept = |name: &str| params.get(name).filter(|raw| raw.get().starts_with('{')).map(|raw| raw.get().into());
+        Ok(Hello {
+            revision: Revision::negotiate(&requested),
+            client_name,
+            client_info: kept("clientInfo"),
+            capabilities: kept("capabilities"),
+        })
     }
 }
 

@@ -1,6 +1,9 @@
 //! Every request but `tools/call` and `initialize`: from its method to its answer, for both eras. Knows no transport;
 //! what the methods do is in their own modules.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -12,6 +15,7 @@ use super::id::Id;
 use super::meta::{Meta, Params};
 use super::offering::{Kind, Offering};
 use super::reject::RpcError;
+use super::session::Session;
 use super::task;
 use super::wishes::Wishes;
 use crate::engine::client::ClientContext;
@@ -29,6 +33,8 @@ pub struct Asker {
     pub client: Arc<ClientContext>,
     /// What a legacy session or connection has asked to hear; a modern client asks on each request.
     pub wishes: Option<Arc<Wishes>>,
+    /// The session, if it is one that is kept.
+    pub session: Option<Arc<Session>>,
     /// Ends when the client takes the request back.
     pub withdrawn: CancellationToken,
 }
@@ -101,7 +107,7 @@ impl Face {
             (_, "prompts/get") => self.get_prompt(request, asker).await,
             (_, "completion/complete") => self.complete(request, asker).await,
             (Era::Legacy, "resources/subscribe") => self.subscribe_legacy(request, asker).await,
-            (Era::Legacy, "resources/unsubscribe") => self.unsubscribe_legacy(request, asker).into(),
+            (Era::Legacy, "resources/unsubscribe") => self.unsubscribe_legacy(request, asker).await.into(),
             (Era::Legacy, "logging/setLevel") => self.set_level(request, asker).await.into(),
             (Era::Modern, "subscriptions/listen") => self.listen(request, asker).await,
             (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => {

@@ -12,10 +12,11 @@ use super::going::{Answering, Finished, Going};
 use super::log_level::LogLevel;
 use super::reject::{RpcError, Source, code};
 use super::requests::{Asker, Request};
+use super::session::Session;
 use super::subscription::Subscription;
-use super::wishes::{StoredWishes, Wishes};
 use crate::engine::client::ClientContext;
 use crate::engine::forward::{Forward, Forwarded};
+use crate::store::SessionChanged;
 
 /// How long `logging/setLevel` waits for upstreams; slower ones learn the level a moment later.
 const LEVEL_PATIENCE: Duration = Duration::from_secs(5);
@@ -28,6 +29,11 @@ impl Face {
             let words = format!("params.level must be one of {}", names.join(", "));
             return Finished::error(RpcError::new(code::INVALID_PARAMS, words));
         };
+        if let Some(session) = &asker.session
+            && let Err(error) = self.set_log_level(session, level.as_str()).await
+        {
+            return Finished::error(answer::refused(&error));
+        }
         if let Some(wishes) = &asker.wishes {
             wishes.set_level(level);
         }
@@ -71,27 +77,37 @@ impl Face {
             return Finished::result("{}").into();
         }
         if wishes.is_full() {
-            let words = "this session has too many subscriptions; end some of them first";
-            return Finished::error(answer::overload(words.into())).into();
+            return Finished::error(too_many()).into();
         }
         let params: Arc<str> = request.text().into();
         let (face, asker) = (self.clone(), asker.clone());
         Answering::Going(Going::begin(asker.withdrawn.clone(), false, |_| async move {
-            Some(match face.subscribed(&uri, params, &asker).await {
-                Ok((subscription, answer)) => {
-                    wishes.keep(uri, subscription);
-                    answer
+            let (subscription, finished) = match face.subscribed(&uri, params, &asker).await {
+                Ok(made) => made,
+                Err(finished) => return Some(finished),
+            };
+            if let Some(session) = &asker.session {
+                match face.subscribe(session, &uri).await {
+                    Ok(SessionChanged::Full) => return Some(Finished::error(too_many())),
+                    Ok(SessionChanged::Done | SessionChanged::Missing) => {}
+                    Err(error) => return Some(Finished::error(answer::refused(&error))),
                 }
-                Err(finished) => finished,
-            })
+            }
+            wishes.keep(uri, subscription);
+            Some(finished)
         }))
     }
 
     /// `resources/unsubscribe`.
-    pub(super) fn unsubscribe_legacy(&self, request: Request<'_>, asker: &Asker) -> Finished {
+    pub(super) async fn unsubscribe_legacy(&self, request: Request<'_>, asker: &Asker) -> Finished {
         let Some(uri) = request.params.text("uri") else {
             return Finished::error(RpcError::new(code::INVALID_PARAMS, "params.uri is missing"));
         };
+        if let Some(session) = &asker.session
+            && let Err(error) = self.unsubscribe(session, &uri).await
+        {
+            return Finished::error(answer::refused(&error));
+        }
         if let Some(wishes) = &asker.wishes {
             drop(wishes.give_up(&uri));
         }
@@ -135,18 +151,26 @@ impl Face {
         Err(refused.unwrap_or_else(|| Finished::error(resource_not_found(uri, asker.era()))))
     }
 
-    /// Takes up what a session had asked to hear in another process, or in an earlier life of this one. Resources that
-    /// cannot be subscribed to again are left out and logged.
-    pub async fn restore_wishes(&self, wishes: &Wishes, stored: StoredWishes, asker: &Asker) {
-        if let Some(level) = stored.log_level.as_deref().and_then(LogLevel::find) {
-            wishes.set_level(level);
+    /// Makes the subscriptions of a session anew that another process, or an earlier life of this one, had made for it.
+    /// Resources that cannot be subscribed to again are left out and logged.
+    pub async fn restore_subscriptions(&self, session: &Arc<Session>) {
+        let stored = session.subscriptions();
+        for uri in session.wishes.uris() {
+            if !stored.contains(&uri) {
+                drop(session.wishes.give_up(&uri));
+            }
         }
-        for uri in stored.subscriptions {
+        let asker = session.asker(session.principal.clone(), session.closed.clone());
+        for uri in stored.iter().filter(|uri| !session.wishes.has(uri)) {
             let params = serde_json::json!({ "uri": uri }).to_string().into();
-            match self.subscribed(&uri, params, asker).await {
-                Ok((subscription, _)) => wishes.keep(uri, subscription),
-                Err(_) => tracing::warn!(uri, "a session's subscription could not be made again"),
+            match self.subscribed(uri, params, &asker).await {
+                Ok((subscription, _)) => session.wishes.keep(uri.clone(), subscription),
+                Err(_) => tracing::warn!(uri, session = %session.key, "a subscription could not be made again"),
             }
         }
     }
+}
+
+fn too_many() -> RpcError {
+    answer::overload("this session has too many subscriptions; end some of them first".into())
 }

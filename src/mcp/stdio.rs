@@ -4,7 +4,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -78,7 +77,7 @@ pub struct Ended {
 struct Opened {
     revision: Option<Revision>,
     client_name: Option<String>,
-    capabilities: Option<Box<RawValue>>,
+    capabilities: Option<Arc<str>>,
 }
 
 struct Outgoing {
@@ -242,7 +241,7 @@ impl Connection {
         };
         let marks = self.face.offering(&self.principal.namespace).await.marks;
         let result = self.face.initialize_result(hello.revision, &self.principal).await;
-        let Hello { revision, client_name, capabilities } = hello;
+        let Hello { revision, client_name, capabilities, .. } = hello;
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
             Opened { revision: Some(revision), client_name, capabilities };
         self.wishes.set_told(marks);
@@ -320,13 +319,13 @@ impl Connection {
         let legacy = || ClientContext {
             revision: Some(revision.name().to_owned()),
             session: None,
-            capabilities: opened.capabilities.clone(),
+            capabilities: opened.capabilities.as_deref().and_then(|raw| serde_json::from_str(raw).ok()),
             log_level: self.wishes.level().map(|level| level.as_str().to_owned()),
         };
         let client = if revision.is_modern() { modern_client(meta, revision) } else { legacy() };
         let client = Arc::new(ClientContext { session: Some(self.id.clone()), ..client });
         let wishes = (!revision.is_modern()).then(|| self.wishes.clone());
-        Asker { principal: self.principal.clone(), revision, client, wishes, withdrawn }
+        Asker { principal: self.principal.clone(), revision, client, wishes, session: None, withdrawn }
     }
 
     async fn send_finished(&self, id: &Id<'_>, finished: &Finished) {

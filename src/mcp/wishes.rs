@@ -1,10 +1,8 @@
 //! What a legacy client has asked to hear: log notices from which level on, and which resources. Belongs to a session or
-//! a connection; can be stored with it. Sends nothing.
+//! a connection. Stores and sends nothing.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-
-use serde::{Deserialize, Serialize};
 
 use super::log_level::LogLevel;
 use super::offering::Marks;
@@ -24,18 +22,6 @@ struct Held {
     told: Option<Marks>,
 }
 
-/// Wishes as they are stored.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default)]
-pub struct StoredWishes {
-    /// The level of `logging/setLevel`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub log_level: Option<String>,
-    /// The URIs of `resources/subscribe`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub subscriptions: Vec<String>,
-}
-
 impl Wishes {
     /// From which level on the client hears log notices; `None` while it has not said.
     pub fn level(&self) -> Option<LogLevel> {
@@ -45,6 +31,11 @@ impl Wishes {
     /// Sets the level.
     pub fn set_level(&self, level: LogLevel) {
         self.held().level = Some(level);
+    }
+
+    /// Takes over the level as it was stored.
+    pub fn take_level(&self, stored: Option<&str>) {
+        self.held().level = stored.and_then(LogLevel::find);
     }
 
     /// True when there is a subscription to exactly this URI.
@@ -88,18 +79,6 @@ impl Wishes {
     /// The client knows these lists, or knows that they have changed.
     pub fn set_told(&self, marks: Marks) {
         self.held().told = Some(marks);
-    }
-
-    /// What to store.
-    pub fn stored(&self) -> StoredWishes {
-        let log_level = self.level().map(|level| level.as_str().to_owned());
-        StoredWishes { log_level, subscriptions: self.uris() }
-    }
-
-    /// Ends every subscription.
-    pub fn end(&self) {
-        let subscriptions = std::mem::take(&mut self.held().subscriptions);
-        drop(subscriptions);
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {

@@ -41,10 +41,6 @@ pub struct Assembly {
     servers: Vec<Upstream>,
 }
 
-/// How often idle sessions are looked for; more often when they are to end sooner.
-const SESSION_SWEEP: Duration = Duration::from_secs(60);
-const SESSION_SWEEP_MIN: Duration = Duration::from_millis(100);
-
 impl Assembly {
     /// Opens the store and starts everything; what a dead process left is settled before anything new begins.
     pub async fn start(loaded: &Arc<Loaded>, shape: Shape) -> Result<Assembly, Failure> {
@@ -84,7 +80,7 @@ impl Assembly {
         face.exposure = settings::exposure(&loaded.config, shape.wrap);
         face.anonymous = loaded.config.auth.mode == crate::config::settings::AuthMode::None;
         let face = Face::new(engine.clone(), face);
-        engine.spawn(sweep_sessions(face.clone(), engine.stopping().clone()));
+        engine.spawn(face.clone().tend_sessions());
         Ok(Assembly { engine, face, readiness, servers })
     }
 
@@ -147,15 +143,4 @@ async fn report_start(server: Upstream, readiness: Arc<Readiness>, stop: Cancell
         _ => Startup::Failed,
     };
     readiness.set(server.name(), startup);
-}
-
-async fn sweep_sessions(face: Arc<Face>, stop: CancellationToken) {
-    let idle = Duration::from_millis(face.settings.session_idle_ms.max(0) as u64);
-    let pause = (idle / 2).clamp(SESSION_SWEEP_MIN, SESSION_SWEEP);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(pause) => face.sessions.sweep_idle(face.engine.clock().now_ms()),
-        }
-    }
 }

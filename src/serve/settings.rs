@@ -37,6 +37,12 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
         bound,
         result_bytes_max: config.limits.result_bytes.len(),
         remote: remote(config),
+        sessions: engine::sessions::Settings {
+            idle_ms: config.sessions.idle_timeout.0,
+            heartbeat_ms: config.sessions.heartbeat.0,
+            principal_max: config.server.max_sessions as usize,
+            ..engine::sessions::Settings::default()
+        },
         ..engine::Settings::default()
     }
 }
@@ -89,9 +95,8 @@ pub fn face(config: &Config, retry: bool) -> face::Settings {
         task_poll_min_ms: config.server.min_task_poll.0,
         task_poll_max_ms: config.server.max_task_poll.0,
         page_size: config.limits.tools_per_page as usize,
-        sessions_max: config.server.max_sessions as usize,
-        session_idle_ms: config.sessions.idle_timeout.0,
-        session_heartbeat_ms: millis(config.sessions.heartbeat.0),
+        poll_after_ms: config.server.poll_after.as_ref().map(|after| millis(after.0)),
+        retry_ms: millis(config.server.retry.0),
         initialize_rate: config.server.max_initialize_rate,
         initialize_burst: config.server.max_initialize_burst,
         argument_bytes_max: config.limits.argument_bytes.len(),

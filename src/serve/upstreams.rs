@@ -17,6 +17,8 @@ use crate::mcp::names::{self, Naming};
 use crate::worker::command::{CommandTool, Definition, Limits as CommandLimits};
 use crate::worker::demo::Demo;
 use crate::worker::executor::Executor;
+use crate::worker::forwarder::UpstreamForwarder;
+use crate::worker::legs::{Isolation, LegSettings, Legs};
 use crate::worker::publish::{self, ExposedName, Publisher, RulesOf};
 use crate::worker::reconcile;
 use crate::worker::remote_tools::{RemoteRulesOf, RemoteTools};
@@ -51,14 +53,31 @@ pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, demo: bool, wrap:
         engine.slots().open(name, settings::limits(loaded.config.server_queue(name)));
         let row = known.iter().find(|row| row.name == *name);
         let last_known = row.and_then(|row| publish::last_known(&row.snapshot));
-        let upstream = Upstream::start(server_settings(loaded, name, server, last_known));
-        publisher.follow(upstream.clone());
+        let legs = Legs::start(engine, server_settings(loaded, name, server, last_known), legs(server, wrap));
+        publisher.follow(legs.shared().clone());
+        engine.forwarders().set(name, UpstreamForwarder::new(legs.clone()));
         let reach = if server.command.is_some() { Reach::Child } else { Reach::Connection };
-        let executor = UpstreamExecutor::new(upstream.clone(), reach, key_arguments(server));
+        let executor = UpstreamExecutor::new(Arc::downgrade(engine), legs.clone(), reach, key_arguments(server));
         runnable.executors.insert(name.clone(), Arc::new(executor));
-        runnable.servers.push(upstream);
+        runnable.servers.push(legs.shared().clone());
     }
     Ok(runnable)
+}
+
+/// Whose calls share a leg to a server.
+fn legs(server: &Server, wrap: bool) -> LegSettings {
+    use crate::config::tools::Isolation as Configured;
+
+    let isolation = match server.isolation {
+        Some(Configured::Shared) => Isolation::Shared,
+        Some(Configured::Principal) => Isolation::Principal,
+        Some(Configured::Session) => Isolation::Session,
+        Some(Configured::Call) => Isolation::Call,
+        None if wrap => Isolation::Session,
+        None => Isolation::Shared,
+    };
+    let (legs_max, idle) = (server.max_isolated as usize, settings::duration(server.isolated_idle));
+    LegSettings { isolation, legs_max, idle, only_client: wrap }
 }
 
 /// The rules for asking what became of lost calls. An unreadable rule is a mistake of the operator's.

@@ -4,12 +4,17 @@
 pub mod conformance;
 pub mod crash;
 mod open;
+mod session;
 pub mod sqlite;
 mod task;
 pub mod verify;
 mod worker;
 
 pub use open::open;
+pub use session::{
+    SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
+    StreamMessage, StreamRow, StreamSeen,
+};
 pub use sqlite::SqliteSettings;
 pub use task::{TaskQuery, TaskRow, TaskVariant};
 pub use worker::{Keep, KeepOutcome, Kept, LeaseKey, Progressed, WorkerChange, WorkerKind, WorkerRow, WorkersSeen};
@@ -309,7 +314,7 @@ pub struct UpstreamRow {
 
 /// A driver. Object-safe; every method may be called from any task. A method that writes returns after its commit.
 #[async_trait]
-pub trait Store: Send + Sync + 'static {
+pub trait Store: SessionStore + Send + Sync + 'static {
     /// Stores a call, or finds the execution that takes it.
     async fn submit(&self, submit: Submit) -> Result<SubmitOutcome>;
 

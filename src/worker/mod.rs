@@ -4,8 +4,10 @@
 pub mod command;
 pub mod demo;
 pub mod executor;
+pub mod forwarder;
 pub mod http_call;
 mod http_client;
+pub mod legs;
 pub mod publish;
 pub mod reconcile;
 pub mod remote_tools;

@@ -153,7 +153,7 @@ impl Publisher {
 struct Follower {
     publisher: Arc<Publisher>,
     name: String,
-    last: Option<(String, Option<String>)>,
+    last: Option<(String, Option<String>, [Option<Keeping>; 4])>,
     /// How many changes of each list were passed on.
     told: [u64; 3],
 }
@@ -167,11 +167,15 @@ impl Follower {
         if snapshot.facts.is_none() && snapshot.tools.is_empty() && problem.is_none() {
             return None;
         }
-        let (new_text, new_problem) = match &self.last {
-            Some((last_text, last_problem)) => (*last_text != text, *last_problem != problem),
+        let keeping =
+            [snapshot.tools_keeping, snapshot.resources.keeping, snapshot.templates.keeping, snapshot.prompts.keeping];
+        let (new_text, differs) = match &self.last {
+            Some((last_text, last_problem, last_keeping)) => {
+                (*last_text != text, *last_problem != problem || *last_keeping != keeping)
+            }
             None => (true, true),
         };
-        if !new_text && !new_problem {
+        if !new_text && !differs {
             self.pass_changes_on(snapshot);
             return None;
         }
@@ -182,7 +186,7 @@ impl Follower {
         if new_text && !snapshot.tools.is_empty() {
             self.publisher.tell(&self.name);
         }
-        self.last = Some((text.clone(), problem));
+        self.last = Some((text.clone(), problem, keeping));
         (new_text && snapshot.generation > 0).then_some(text)
     }
 

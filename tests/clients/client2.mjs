@@ -2,12 +2,12 @@
 // behaviour: its own response cache stays on.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { drive, params, requestOptions, stdioParameters } from './driver.mjs';
+import { drive, params, requester, requestOptions, stdioParameters } from './driver.mjs';
 
 await drive(async (options, notify) => {
     const mode = ['legacy', 'auto'].includes(options.mode) ? options.mode : { pin: options.mode };
     const client = new Client({ name: options.name, version: '1' }, { versionNegotiation: { mode } });
-    client.setNotificationHandler('notifications/tools/list_changed', (notification) => notify(notification));
+    client.fallbackNotificationHandler = async (notification) => notify(notification);
     const transport = options.command
         ? new StdioClientTransport(stdioParameters(options))
         : new StreamableHTTPClientTransport(new URL(options.url), { requestInit: { headers: options.headers } });
@@ -16,6 +16,11 @@ await drive(async (options, notify) => {
         protocol: client.getNegotiatedProtocolVersion() ?? null,
         list: () => client.listTools(),
         call: (op, running) => client.callTool(params(op), requestOptions(op, running)),
+        request: async (op) => {
+            if (op.method !== 'subscriptions/listen') return requester(client)(op);
+            const { honoredFilter } = await client.listen(op.params.notifications);
+            return { honoured: honoredFilter };
+        },
         close: () => client.close(),
     };
 });

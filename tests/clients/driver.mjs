@@ -33,7 +33,23 @@ function failure(error) {
     return { code: code ?? error.name ?? null, message: String(message ?? error), data: data ?? null };
 }
 
-// `connect(options, notify)` answers { protocol, list(op), call(op, {signal, timeout, progress}), close() }.
+// Requests besides those for tools, by method; both SDKs call them alike.
+const requests = {
+    capabilities: (client) => client.getServerCapabilities(),
+    'resources/list': (client, params) => client.listResources(params),
+    'resources/templates/list': (client, params) => client.listResourceTemplates(params),
+    'resources/read': (client, params) => client.readResource(params),
+    'resources/subscribe': (client, params) => client.subscribeResource(params),
+    'resources/unsubscribe': (client, params) => client.unsubscribeResource(params),
+    'prompts/list': (client, params) => client.listPrompts(params),
+    'prompts/get': (client, params) => client.getPrompt(params),
+    'completion/complete': (client, params) => client.complete(params),
+    'logging/setLevel': (client, params) => client.setLoggingLevel(params.level),
+};
+
+export const requester = (client) => (op) => requests[op.method](client, op.params ?? {});
+
+// `connect(options, notify)` answers { protocol, list(op), call(op, {signal, timeout, progress}), request(op), close() }.
 export async function drive(connect) {
     const running = new Map();
     let client;
@@ -50,7 +66,7 @@ export async function drive(connect) {
         running.set(op.id, abort);
         try {
             const progress = op.progress ? (progress) => say({ id: op.id, progress }) : undefined;
-            const result = op.op === 'list' ? await client.list(op) : await client.call(op, { abort, progress });
+            const result = op.op === 'call' ? await client.call(op, { abort, progress }) : await client[op.op](op);
             say({ id: op.id, ok: true, result });
         } catch (error) {
             say({ id: op.id, ok: false, error: failure(error) });

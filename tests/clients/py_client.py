@@ -13,7 +13,7 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp.types import Implementation
+from mcp.types import Implementation, PromptReference, ResourceTemplateReference
 
 
 def say(line: dict[str, Any]) -> None:
@@ -79,9 +79,38 @@ async def call_tool(client: Client, op: dict[str, Any]) -> Any:
     return plain(result)
 
 
+async def request(client: Client, op: dict[str, Any]) -> Any:
+    params = op.get("params") or {}
+    match op["method"]:
+        case "capabilities":
+            return plain(client.server_capabilities)
+        case "resources/list":
+            return plain(await client.list_resources(cursor=params.get("cursor")))
+        case "resources/templates/list":
+            return plain(await client.list_resource_templates(cursor=params.get("cursor")))
+        case "resources/read":
+            return plain(await client.read_resource(params["uri"]))
+        case "resources/subscribe":
+            return plain(await client.subscribe_resource(params["uri"]))
+        case "resources/unsubscribe":
+            return plain(await client.unsubscribe_resource(params["uri"]))
+        case "prompts/list":
+            return plain(await client.list_prompts(cursor=params.get("cursor")))
+        case "prompts/get":
+            return plain(await client.get_prompt(params["name"], params.get("arguments")))
+        case "completion/complete":
+            kind = PromptReference if params["ref"]["type"] == "ref/prompt" else ResourceTemplateReference
+            context = (params.get("context") or {}).get("arguments")
+            return plain(await client.complete(kind(**params["ref"]), params["argument"], context))
+        case "logging/setLevel":
+            return plain(await client.set_logging_level(params["level"]))
+        case other:
+            raise ValueError(f"no such request: {other}")
+
+
 async def answer(client: Client, op: dict[str, Any]) -> None:
     try:
-        result = await (list_tools if op["op"] == "list" else call_tool)(client, op)
+        result = await {"list": list_tools, "call": call_tool, "request": request}[op["op"]](client, op)
     except asyncio.CancelledError:
         say({"id": op["id"], "ok": False, "error": {"code": "cancelled", "message": "cancelled", "data": None}})
         raise
@@ -104,7 +133,7 @@ def server_of(given: dict[str, Any]) -> Any:
 
 async def notified(message: Any) -> None:
     method = getattr(message, "method", None)
-    if method == "notifications/tools/list_changed":
+    if isinstance(method, str) and method.startswith("notifications/") and method != "notifications/progress":
         say({"notification": plain(message)})
 
 

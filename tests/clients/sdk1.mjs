@@ -2,12 +2,12 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { CallToolResultSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
-import { drive, params, requestOptions, stdioParameters } from './driver.mjs';
+import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
+import { drive, params, requester, requestOptions, stdioParameters } from './driver.mjs';
 
 await drive(async (options, notify) => {
     const client = new Client({ name: options.name, version: '1' });
-    client.setNotificationHandler(ToolListChangedNotificationSchema, (notification) => notify(notification));
+    client.fallbackNotificationHandler = async (notification) => notify(notification);
     const transport = options.command
         ? new StdioClientTransport(stdioParameters(options))
         : new StreamableHTTPClientTransport(new URL(options.url), { requestInit: { headers: options.headers } });
@@ -32,6 +32,7 @@ await drive(async (options, notify) => {
             return { tools };
         },
         call: (op, running) => client.callTool(params(op), CallToolResultSchema, requestOptions(op, running)),
+        request: requester(client),
         close: () => client.close(),
     };
 });

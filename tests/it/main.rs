@@ -27,6 +27,7 @@ mod crash_upstream;
 mod db;
 mod demos;
 mod doctor;
+mod everything;
 mod exact_bytes;
 mod handles;
 mod hostile;

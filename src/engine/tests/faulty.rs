@@ -14,6 +14,10 @@ use crate::store::{
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
 use crate::store::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
+use crate::store::{
+    SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
+    StreamMessage, StreamRow, StreamSeen,
+};
 
 /// A real store whose methods fail as often as a test wants.
 pub(crate) struct Faulty {
@@ -49,6 +53,49 @@ impl Faulty {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[async_trait]
+impl SessionStore for Faulty {
+    async fn open_session(&self, row: SessionRow, cap: SessionCap) -> Result<bool> {
+        self.pass("open_session")?;
+        self.inner.open_session(row, cap).await
+    }
+    async fn session(&self, key: SessionKey) -> Result<Option<SessionRow>> {
+        self.pass("session")?;
+        self.inner.session(key).await
+    }
+    async fn session_is_busy(&self, key: SessionKey) -> Result<bool> {
+        self.inner.session_is_busy(key).await
+    }
+    async fn change_session(&self, key: SessionKey, change: SessionChange, now_ms: i64) -> Result<SessionChanged> {
+        self.pass("change_session")?;
+        self.inner.change_session(key, change, now_ms).await
+    }
+    async fn touch_sessions(&self, seen: Vec<(SessionKey, i64)>) -> Result<()> {
+        self.pass("touch_sessions")?;
+        self.inner.touch_sessions(seen).await
+    }
+    async fn closed_sessions(&self, since_ms: i64) -> Result<Vec<SessionKey>> {
+        self.inner.closed_sessions(since_ms).await
+    }
+    async fn sessions(&self, query: SessionQuery) -> Result<Vec<SessionRow>> {
+        self.inner.sessions(query).await
+    }
+    async fn open_stream(&self, row: StreamRow) -> Result<()> {
+        self.pass("open_stream")?;
+        self.inner.open_stream(row).await
+    }
+    async fn push_message(&self, message: StreamMessage) -> Result<i64> {
+        self.pass("push_message")?;
+        self.inner.push_message(message).await
+    }
+    async fn stream(&self, session: SessionKey, stream: &str, after: i64, limit: usize) -> Result<StreamSeen> {
+        self.inner.stream(session, stream, after, limit).await
+    }
+    async fn prune_sessions(&self, retention: SessionRetention) -> Result<usize> {
+        self.inner.prune_sessions(retention).await
     }
 }
 

@@ -44,8 +44,8 @@ impl Post<'_> {
                     frame::error(&mut out, Some(id), &error);
                     return Some(out);
                 };
-                let place = Occupied { session: session.clone(), place };
-                let begun = self.face.call(call, &caller, Some(place.place.flight.clone())).await;
+                let place = Occupied::new(session.clone(), place);
+                let begun = self.face.call(call, &caller, Some(place.flight())).await;
                 let answered = stream::end_of(begun).await;
                 stream::push_reply(&mut out, id, &answered.reply);
                 answered.written();

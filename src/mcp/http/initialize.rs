@@ -9,10 +9,10 @@ use super::super::admit::Body as Params;
 use super::super::envelope::Message;
 use super::super::id::Id;
 use super::super::reject::{RpcError, Source, code};
-use super::super::session::Session;
 use super::super::{answer, headers, method};
 use super::post::Post;
 use super::reply::{respond, rpc};
+use crate::engine::sessions::NewSession;
 use crate::model::revision::Era;
 
 impl Post<'_> {
@@ -32,13 +32,26 @@ impl Post<'_> {
         if let Err(wait_ms) = self.face.opening.lock().unwrap_or_else(PoisonError::into_inner).take(now_ms) {
             return too_many(id, "sessions are being opened too fast; try again later", wait_ms);
         }
-        let namespace = self.principal.namespace.clone();
+        let namespace = &self.principal.namespace;
         let result = self.face.initialize_result(hello.revision, &self.principal).await;
-        let mut session = Session::new(hello.revision, hello.client_name, self.principal, now_ms);
-        session.capabilities = hello.capabilities;
-        session.wishes.set_told(self.face.offering_now(&namespace).marks);
-        let Some(session_id) = self.face.sessions.open(session, now_ms) else {
-            return too_many(id, "too many sessions are open; try again later", SESSION_RETRY_MS);
+        let marks = self.face.offering_now(namespace).marks;
+        let new = NewSession {
+            revision: hello.revision,
+            client_name: hello.client_name,
+            client_info: hello.client_info,
+            capabilities: hello.capabilities,
+        };
+        // The last thing that may fail: what is refused has left nothing behind.
+        let session_id = match self.face.open_session(new, &self.principal).await {
+            Ok(Some((session_id, session))) => {
+                session.wishes.set_told(marks);
+                session_id
+            }
+            Ok(None) => {
+                let words = "too many sessions of this caller are open; end some with DELETE, or try again later";
+                return too_many(id, words, SESSION_RETRY_MS);
+            }
+            Err(error) => return respond(Era::Legacy, id, Err((Source::Handler, answer::refused(&error)))),
         };
         let mut response = respond(Era::Legacy, id, Ok(result.into()));
         if let Ok(value) = HeaderValue::from_str(&session_id) {
@@ -48,7 +61,7 @@ impl Post<'_> {
     }
 }
 
-/// When a place for a session may be free: idle ones are looked for at least so often.
+/// When a place for a session may be free.
 const SESSION_RETRY_MS: i64 = 60_000;
 
 /// A client that opens sessions faster than they end. The status is what proxies and clients back off for.

@@ -19,7 +19,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 
-pub(super) use self::exchange::Exchange;
+pub(super) use self::exchange::{Exchange, Occupied};
 pub(super) use self::reply::status_of;
 use super::face::Face;
 use super::reject::{RpcError, code};
@@ -49,8 +49,8 @@ async fn endpoint(face: Arc<Face>, namespace: Option<String>, request: Request) 
     let (parts, body) = request.into_parts();
     match parts.method {
         Method::POST => post::post(face, principal, &parts.headers, body).await,
-        Method::GET => sessions::get(&face, &principal, &parts.headers),
-        Method::DELETE => sessions::delete(&face, &principal, &parts.headers),
+        Method::GET => sessions::get(&face, &principal, &parts.headers).await,
+        Method::DELETE => sessions::delete(&face, &principal, &parts.headers).await,
         _ => reply::not_allowed(),
     }
 }

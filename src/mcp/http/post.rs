@@ -48,7 +48,7 @@ pub(super) async fn post(face: Arc<Face>, principal: Principal, headers: &Header
             }
         }
         Entered::Batch(items) => {
-            let session = match session_of(&face, &principal, headers) {
+            let session = match session_of(&face, &principal, headers).await {
                 Ok(session) => session,
                 Err(refusal) => return *refusal,
             };
@@ -82,7 +82,8 @@ impl Post<'_> {
                 let caller = self.caller(name, revision);
                 let token = call.meta.progress_token.clone().map(Id::into_owned);
                 let begun = self.face.call(&call, &caller, None).await;
-                self.answer_call(id, begun, Exchange { era: Era::Modern, revision, token, _place: None }).await
+                self.answer_call(id, begun, Exchange { era: Era::Modern, revision, token, session: None, _place: None })
+                    .await
             }
             Params::Other { params, meta } => {
                 let asker = Asker {
@@ -90,6 +91,7 @@ impl Post<'_> {
                     revision,
                     client: Arc::new(modern_client(&meta, revision)),
                     wishes: None,
+                    session: None,
                     withdrawn: CancellationToken::new(),
                 };
                 let raw = message.params();
@@ -101,7 +103,7 @@ impl Post<'_> {
     }
 
     async fn legacy(self, message: Message<'_>, body: Params<'_>) -> Response {
-        let session = match session_of(&self.face, &self.principal, self.headers) {
+        let session = match session_of(&self.face, &self.principal, self.headers).await {
             Ok(session) => session,
             Err(refusal) => return *refusal,
         };
@@ -111,11 +113,17 @@ impl Post<'_> {
                     let error = answer::overload("too many calls are in flight in this session".into());
                     return respond(Era::Legacy, id, Err((Source::Handler, error)));
                 };
-                let place = Occupied { session: session.clone(), place };
+                let place = Occupied::new(session.clone(), place);
                 let caller = self.caller(session.client_name.clone().unwrap_or_default(), session.revision);
                 let token = call.meta.progress_token.clone().map(Id::into_owned);
-                let begun = self.face.call(&call, &caller, Some(place.place.flight.clone())).await;
-                let exchange = Exchange { era: Era::Legacy, revision: session.revision, token, _place: Some(place) };
+                let begun = self.face.call(&call, &caller, Some(place.flight())).await;
+                let exchange = Exchange {
+                    era: Era::Legacy,
+                    revision: session.revision,
+                    token,
+                    session: Some(session),
+                    _place: Some(place),
+                };
                 self.answer_call(id, begun, exchange).await
             }
             (Message::Request { id, method, .. }, Params::Other { params, .. })
@@ -125,11 +133,12 @@ impl Post<'_> {
                     let error = answer::overload("too many calls are in flight in this session".into());
                     return respond(Era::Legacy, id, Err((Source::Handler, error)));
                 };
-                let place = Occupied { session: session.clone(), place };
-                let caller = self.caller(session.client_name.clone().unwrap_or_default(), session.revision);
-                let begun = self.face.task_result(&params, &caller, Some(place.place.flight.clone())).await;
+                let place = Occupied::new(session.clone(), place);
                 let revision = session.revision;
-                let exchange = Exchange { era: Era::Legacy, revision, token: None, _place: Some(place) };
+                let caller = self.caller(session.client_name.clone().unwrap_or_default(), revision);
+                let begun = self.face.task_result(&params, &caller, Some(place.flight())).await;
+                let exchange =
+                    Exchange { era: Era::Legacy, revision, token: None, session: Some(session), _place: Some(place) };
                 self.answer_call(id, begun, exchange).await
             }
             (Message::Request { id, method, params: raw }, Params::Other { params, meta }) => {
@@ -137,8 +146,8 @@ impl Post<'_> {
                     let error = answer::overload("too many calls are in flight in this session".into());
                     return respond(Era::Legacy, id, Err((Source::Handler, error)));
                 };
-                let place = Occupied { session: session.clone(), place };
-                let asker = session.asker(self.principal, place.place.flight.withdrawn.clone());
+                let place = Occupied::new(session.clone(), place);
+                let asker = session.asker(self.principal, place.flight().withdrawn.clone());
                 let request = Request { id, method, params: &params, raw: *raw, meta: &meta };
                 let answering = self.face.request(request, &asker).await;
                 going::answer(&self.face, id, answering, (Era::Legacy, Some(place))).await

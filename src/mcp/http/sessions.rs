@@ -5,31 +5,47 @@ use std::sync::Arc;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use super::super::answer;
 use super::super::era;
 use super::super::face::Face;
 use super::super::headers::{self, Field};
 use super::super::reject::{RpcError, code};
 use super::super::session::{Lookup, Session};
-use super::super::stream;
+use super::super::stream::{self, NotResumed};
 use super::reply::{not_allowed, rpc};
+use crate::engine;
 use crate::model::principal::Principal;
 
-/// The stream of a legacy session for what concerns no request.
-pub(super) fn get(face: &Arc<Face>, principal: &Principal, headers: &HeaderMap) -> Response {
+/// The stream of a legacy session for what concerns no request; or one that was cut, from the event that came last.
+pub(super) async fn get(face: &Arc<Face>, principal: &Principal, headers: &HeaderMap) -> Response {
     let version = Field::of(headers, headers::PROTOCOL_VERSION);
     match era::decide_stream(version, headers.contains_key(headers::SESSION_ID)) {
         Ok(_) => {}
         Err(rejection) if rejection.status == 405 => return not_allowed(),
         Err(rejection) => return rpc(rejection.status, None, &rejection.error),
     }
-    match session_of(face, principal, headers) {
-        Ok(session) => stream::of_session(face, &session),
-        Err(refusal) => *refusal,
+    let session = match session_of(face, principal, headers).await {
+        Ok(session) => session,
+        Err(refusal) => return *refusal,
+    };
+    let unknown = || {
+        let words =
+            "this session has no stream with the event of Last-Event-ID; ask without it, or send the call again";
+        rpc(400, None, &RpcError::new(code::INVALID_REQUEST, words))
+    };
+    match Field::of(headers, headers::LAST_EVENT_ID) {
+        Field::Absent => stream::of_session(face, &session),
+        Field::Invalid => unknown(),
+        Field::Value(event_id) => match stream::resume(face, &session, principal, event_id).await {
+            Ok(response) => response,
+            Err(NotResumed::Unknown) => unknown(),
+            Err(NotResumed::Fault(error)) => fault(&error),
+        },
     }
 }
 
-/// Ends a session.
-pub(super) fn delete(face: &Face, principal: &Principal, headers: &HeaderMap) -> Response {
+/// Ends a session, for every process. One that has ended already has ended (docs/adr/0012).
+pub(super) async fn delete(face: &Face, principal: &Principal, headers: &HeaderMap) -> Response {
     let version = Field::of(headers, headers::PROTOCOL_VERSION);
     match era::decide_stream(version, headers.contains_key(headers::SESSION_ID)) {
         Ok(_) => {}
@@ -40,16 +56,15 @@ pub(super) fn delete(face: &Face, principal: &Principal, headers: &HeaderMap) ->
         Field::Value(id) => id,
         Field::Absent | Field::Invalid => return unreadable_session(),
     };
-    match face.sessions.find(id, principal, face.engine.clock().now_ms()) {
-        Lookup::Found(_) => face.sessions.close(id),
-        Lookup::Unknown => {}
-        Lookup::Foreign => return foreign_session(),
+    match face.close_session(id, principal).await {
+        Ok(true) => StatusCode::NO_CONTENT.into_response(),
+        Ok(false) => foreign_session(),
+        Err(error) => fault(&error),
     }
-    StatusCode::NO_CONTENT.into_response()
 }
 
 /// The session that a request names.
-pub(super) fn session_of(
+pub(super) async fn session_of(
     face: &Face,
     principal: &Principal,
     headers: &HeaderMap,
@@ -62,14 +77,20 @@ pub(super) fn session_of(
         }
         Field::Invalid => return Err(Box::new(unreadable_session())),
     };
-    match face.sessions.find(id, principal, face.engine.clock().now_ms()) {
-        Lookup::Found(session) => Ok(session),
-        Lookup::Unknown => {
+    match face.find_session(id, principal).await {
+        Ok(Lookup::Found(session)) => Ok(session),
+        Ok(Lookup::Unknown) => {
             let words = "the session is unknown or has expired; reconnect with initialize";
             Err(Box::new(rpc(404, None, &RpcError::new(SESSION_GONE, words))))
         }
-        Lookup::Foreign => Err(Box::new(foreign_session())),
+        Ok(Lookup::Foreign) => Err(Box::new(foreign_session())),
+        Err(error) => Err(Box::new(fault(&error))),
     }
+}
+
+/// The store can not say whose the session is: a client must not take that for its end.
+fn fault(error: &engine::Error) -> Response {
+    rpc(503, None, &answer::refused(error))
 }
 
 /// Legacy only: the session is unknown or expired.

@@ -8,6 +8,7 @@ mod payloads;
 mod repeats;
 mod retention;
 mod scene;
+mod sessions;
 mod storms;
 mod submissions;
 mod tasks;
@@ -127,6 +128,14 @@ macro_rules! store_cases {
                 a_worker_that_left_is_dead_while_it_holds_leases,
                 a_step_is_stored_once_by_whoever_holds_the_lease,
                 the_newest_checkpoint_is_kept_and_goes_with_the_payloads,
+            ],
+            sessions: [
+                a_session_comes_back_whole_in_another_process,
+                a_closed_session_is_closed_for_everybody_and_changes_no_more,
+                a_principal_has_at_most_so_many_sessions,
+                sessions_are_listed_by_owner_and_page,
+                a_stream_keeps_its_request_and_numbers_its_messages,
+                expired_sessions_go_unless_a_call_of_theirs_runs,
             ],
             tasks: [
                 a_task_is_kept_with_its_time,

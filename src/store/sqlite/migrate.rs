@@ -13,6 +13,7 @@ const FILES: &[(&str, &str)] = &[
     ("V1__executions", include_str!("../../../migrations/sqlite/V1__executions.sql")),
     ("V2__workers", include_str!("../../../migrations/sqlite/V2__workers.sql")),
     ("V3__noted_executions", include_str!("../../../migrations/sqlite/V3__noted_executions.sql")),
+    ("V4__sessions", include_str!("../../../migrations/sqlite/V4__sessions.sql")),
     ("V6__tasks", include_str!("../../../migrations/sqlite/V6__tasks.sql")),
 ];
 

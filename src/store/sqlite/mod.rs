@@ -23,6 +23,7 @@ mod reader;
 mod registry;
 mod restore;
 mod rows;
+mod sessions;
 mod settings;
 mod submit;
 mod tasks;

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::asides::{Aside, Caller};
 use super::message;
+use crate::model::revision::Revision;
 
 /// A call to one tool of an upstream.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +55,13 @@ pub enum Answer {
     /// The whole JSON-RPC `error` object, byte for byte; or one of ours (codes -31413, -31501) where the tool ran
     /// but its result cannot be passed on.
     Error(Box<RawValue>),
+}
+
+/// An answer, and the revision that it came in.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub answer: Answer,
+    pub revision: Revision,
 }
 
 /// Which time-out ended the attempt.

@@ -13,7 +13,7 @@ use crate::model::json;
 use crate::model::revision::Revision;
 
 /// The capabilities of a client by which a server may ask it something.
-const ASKING: [&str; 3] = ["elicitation", "roots", "sampling"];
+pub const ASKING: [&str; 3] = ["elicitation", "roots", "sampling"];
 
 /// Builds the `params` of `initialize`. Of the client's capabilities only those are declared that we can serve: without
 /// them the server asks nothing back.

@@ -15,6 +15,7 @@ use super::overheard::Overheard;
 use super::request::Request;
 use super::settings::{EraChoice, LegLimits, Transport, UpstreamSettings};
 use super::snapshot::{ServerFacts, Tool};
+use crate::model::revision::Revision;
 use super::stdio::StdioLeg;
 
 /// Why a leg could not be opened.
@@ -51,6 +52,8 @@ pub(super) struct Leg {
     line: Line,
     scope: Scope,
     level: Level,
+    /// Its server was told of capabilities of a client.
+    pub declared_any: bool,
     /// Resources that a legacy server was asked to tell of.
     pub subscribed: Mutex<BTreeSet<String>>,
 }
@@ -67,11 +70,12 @@ impl Leg {
     /// Says why the server cannot be talked to.
     pub async fn open(settings: &UpstreamSettings, context: LegContext) -> Result<Self, StartError> {
         let scope = context.correlation.scope;
+        let declared_any = context.declared.is_some();
         let line = match &settings.transport {
             Transport::Stdio(stdio) => Line::Stdio(Box::new(StdioLeg::open(stdio, context).await?)),
             Transport::Http(http) => Line::Http(HttpLeg::open(http, context).await?),
         };
-        Ok(Self { line, scope, level: Level::default(), subscribed: Mutex::default() })
+        Ok(Self { line, scope, level: Level::default(), declared_any, subscribed: Mutex::default() })
     }
 
     pub(super) fn scope(&self) -> Scope {
@@ -98,6 +102,14 @@ impl Leg {
         match &self.line {
             Line::Stdio(leg) => leg.conversation().call(request, bounds, caller).await,
             Line::Http(leg) => leg.call(request, bounds, caller).await,
+        }
+    }
+
+    /// The revision a request is sent in.
+    pub async fn revision_for(&self, request: &Request) -> Revision {
+        match &self.line {
+            Line::Stdio(leg) => leg.conversation().revision_for(request).await,
+            Line::Http(leg) => leg.facts().revision,
         }
     }
 

@@ -115,7 +115,7 @@ pub(super) fn progress(params: &RawValue) -> Option<(u64, Progress)> {
 }
 
 /// Reads `code` and `message` of a JSON-RPC error object.
-pub(super) fn error_parts(error: &RawValue) -> (Option<i64>, String) {
+pub fn error_parts(error: &RawValue) -> (Option<i64>, String) {
     #[derive(Deserialize)]
     struct Parts {
         #[serde(default)]
@@ -130,7 +130,7 @@ pub(super) fn error_parts(error: &RawValue) -> (Option<i64>, String) {
 }
 
 /// Builds an error object of ours.
-pub(super) fn own_error(code: i64, kind: &str, message: &str) -> Answer {
+pub fn own_error(code: i64, kind: &str, message: &str) -> Answer {
     let object = serde_json::json!({"code": code, "message": message, "data": {"type": kind, "retryable": false}});
     Answer::Error(serde_json::value::to_raw_value(&object).expect("an object of strings and numbers is always JSON"))
 }
@@ -223,9 +223,11 @@ pub(super) fn params(revision: Revision, members: &[(&str, &str)], meta: Meta<'_
     out
 }
 
-/// Builds the `params` of a request that is passed on.
+/// Builds the `params` of a request that is passed on. An earlier revision knows no answers to questions of a result.
 pub(super) fn request_params(revision: Revision, request: &Request, progress_token: u64) -> String {
-    let members: Vec<_> = request.members.iter().map(|(name, value)| (name.as_str(), value.get())).collect();
+    let known = |name: &str| revision.is_modern() || !matches!(name, "inputResponses" | "requestState");
+    let members = request.members.iter().filter(|(name, _)| known(name));
+    let members: Vec<_> = members.map(|(name, value)| (name.as_str(), value.get())).collect();
     let meta = Meta {
         progress_token: Some(progress_token),
         passed: &request.meta,
@@ -287,6 +289,11 @@ pub(super) fn response(id: &RawValue, answer: &Answer) -> String {
 /// The answer to a request of the server that nobody here answers.
 pub fn unsupported(method: &str) -> Answer {
     plain_error(METHOD_NOT_FOUND, &format!("{method} is not supported by this client"))
+}
+
+/// The answer to a question that went wrong.
+pub fn failed(reason: &str) -> Answer {
+    plain_error(INTERNAL_ERROR, reason)
 }
 
 /// The answer to a question whose call is over.

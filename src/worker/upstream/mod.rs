@@ -23,12 +23,13 @@ mod stdio;
 mod subscriptions;
 mod supervisor;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub use self::asides::{Caller, Scope, ServerRequest, Tell};
-pub use self::call::{Answer, Call, CallError, Progress, TimeoutKind};
+pub use self::call::{Answer, Call, CallError, Progress, Reply, TimeoutKind};
 pub use self::child::{Control, command};
 pub use self::frames::TopLevelId;
+pub use self::handshake::ASKING;
 pub use self::levels::rank;
 pub use self::message::{Wire, wires};
 pub use self::overheard::Heard;
@@ -151,7 +152,7 @@ impl Upstream {
         cancel: CancellationToken,
         on_progress: impl Fn(Progress) + Send + Sync,
     ) -> Result<Answer, CallError> {
-        self.request(&call.into(), cancel, &Watcher(on_progress)).await
+        self.request(&call.into(), cancel, &Watcher(on_progress)).await.map(|reply| reply.answer)
     }
 
     /// Passes any request on; the same as [`Upstream::call`] in all else.
@@ -163,13 +164,21 @@ impl Upstream {
         request: &Request,
         cancel: CancellationToken,
         caller: &dyn Caller,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Reply, CallError> {
         let deadline = request.attempt_timeout.map(|limit| Instant::now() + limit);
         let leg = self.ready_leg(&cancel, deadline).await?;
         let bounds = Bounds { cancel, deadline, idle_timeout: request.idle_timeout };
         let answer = leg.call(request, bounds, caller).await?;
         self.inner.served.store(true, Ordering::Relaxed);
-        Ok(answer)
+        Ok(Reply { answer, revision: leg.revision_for(request).await })
+    }
+
+    /// Tells a legacy server, if it is up, which log messages somebody wants.
+    pub async fn set_level(&self, level: &str) {
+        let leg = self.inner.leg.borrow().clone();
+        if let Some(leg) = leg {
+            leg.set_level(&Request { log_level: Some(level.to_owned()), ..Request::default() }).await;
+        }
     }
 
     /// Passes a notification of the client on, if the server is up; it may be lost.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -12,7 +13,9 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::asides::{Scope, Tell};
+use super::handshake::ASKING;
 use super::snapshot::Snapshot;
+use crate::engine::client::ClientContext;
 
 /// A value that no log, error or debug output ever shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -228,7 +231,7 @@ pub enum Declared {
     /// Those of one client.
     These(Box<RawValue>),
     /// Those of the one client that is about to say who it is; it is waited for so long.
-    Awaited(watch::Receiver<Option<Box<RawValue>>>, Duration),
+    Awaited(watch::Receiver<Option<Arc<ClientContext>>>, Duration),
 }
 
 impl Declared {
@@ -241,8 +244,19 @@ impl Declared {
                 let mut client = client.clone();
                 // Without a word in time nothing is declared.
                 let _ = timeout(*at_most, client.wait_for(Option::is_some)).await;
-                client.borrow().clone()
+                client.borrow().as_ref().and_then(|client| client.capabilities.clone())
             }
+        }
+    }
+
+    /// Resolves when an awaited client has come after all, and can be asked.
+    pub(super) async fn arrival(&self) {
+        let Self::Awaited(client, _) = self else { return std::future::pending().await };
+        let can_be_asked = |client: &Option<Arc<ClientContext>>| {
+            client.as_ref().is_some_and(|client| ASKING.iter().any(|capability| client.declares(&[capability])))
+        };
+        if client.clone().wait_for(can_be_asked).await.is_err() {
+            std::future::pending().await
         }
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct Supervisor {
 enum End {
     Stopped,
     Lost(String),
+    /// The client that it belongs to has come, and nothing has run on it yet: it is opened anew, with what that one can.
+    Outdated,
 }
 
 impl Supervisor {
@@ -71,6 +73,10 @@ impl Supervisor {
                         End::Stopped => {
                             leg.close().await;
                             break;
+                        }
+                        End::Outdated => {
+                            leg.close().await;
+                            continue;
                         }
                         End::Lost(reason) => {
                             // A server that has shown that it works is not what back-off is for.
@@ -156,7 +162,17 @@ impl Supervisor {
             }
             () = self.refreshing(leg, changes) => End::Stopped,
             () = subscriptions::keep(leg, self.uris.clone()) => End::Stopped,
+            () = self.settings.declared.arrival(), if self.may_be_outdated(leg) => {
+                // A call that comes now waits for the new leg.
+                self.leg.send_replace(None);
+                End::Outdated
+            }
         }
+    }
+
+    /// The leg was opened before its client was known, to a server that had to be told what the client can.
+    fn may_be_outdated(&self, leg: &Leg) -> bool {
+        !leg.declared_any && !leg.facts().revision.is_modern() && !self.served.load(Ordering::Relaxed)
     }
 
     async fn refreshing(&self, leg: &Leg, changes: &Changes) {

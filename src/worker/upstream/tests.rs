@@ -2,12 +2,14 @@
 //! process. No test sleeps to wait for something, except for the end of
 //! processes that are not its children; time-outs are bounds that a sound leg never reaches.
 
+mod asides;
 mod child;
 mod conversation;
 mod frames;
 mod guard;
 mod http;
-mod http_server;
+mod http_asides;
+pub(in crate::worker) mod http_server;
 mod http_stream;
 mod message;
 mod sse;
@@ -22,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Answer, Call, CallError, LegLimits, Status, Upstream};
 
 /// Fails a test that hangs instead of letting it hang.
-async fn soon<T>(what: impl Future<Output = T>) -> T {
+pub(in crate::worker) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), what).await.expect("takes much too long")
 }
 

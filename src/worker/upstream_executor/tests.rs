@@ -1,5 +1,7 @@
 //! What goes to a server with a call, and what its answers mean; with a real leg where that matters.
 
+mod asking;
+
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
@@ -7,7 +9,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::decide::FailureKind;
 use crate::model::id::ExecutionId;
-use crate::worker::upstream::{StdioSettings, Transport, UpstreamSettings};
+use crate::engine::waiters::Progress;
+use crate::worker::legs::LegSettings;
+use crate::worker::upstream::{StdioSettings, Transport, Upstream, UpstreamSettings};
 
 /// A server in sh: it answers the handshake, lists one tool, and answers a call by quoting its line as text.
 const SERVER: &str = r#"
@@ -45,7 +49,8 @@ fn settings(program: &str, args: &[&str]) -> UpstreamSettings {
 
 fn executor(settings: UpstreamSettings) -> UpstreamExecutor {
     let key_arguments = HashMap::from([("keyed".to_owned(), "request_id".to_owned())]);
-    UpstreamExecutor::new(Upstream::start(settings), Reach::Child, key_arguments)
+    let legs = Legs::over(&Weak::new(), Upstream::start(settings), LegSettings::default());
+    UpstreamExecutor::new(Weak::new(), legs, Reach::Child, key_arguments)
 }
 
 fn server() -> UpstreamExecutor {
@@ -135,7 +140,7 @@ fn each_thing_a_leg_may_know_has_its_meaning() {
         (CallError::TimedOut { kind: TimeoutKind::Attempt }, Reach::Child, (FailureKind::Lost, "attempt_timeout")),
         (CallError::TimedOut { kind: TimeoutKind::Idle }, Reach::Child, (FailureKind::Lost, "idle_timeout")),
     ] {
-        let (kind, code) = failure(outcome(Err(error), reach));
+        let (kind, code) = failure(super::failure(error, reach));
         assert_eq!((kind, code.as_str()), expected);
     }
 }
@@ -143,7 +148,7 @@ fn each_thing_a_leg_may_know_has_its_meaning() {
 #[test]
 fn an_answer_is_put_on_one_line() {
     let pretty = RawValue::from_string("{\n  \"content\": []\r\n}".into()).unwrap();
-    let Outcome::Result(result) = outcome(Ok(Answer::Result(pretty)), Reach::Child) else { panic!() };
+    let Outcome::Result(result) = of_answer(Answer::Result(pretty)) else { panic!() };
     assert_eq!(&*result, r#"{   "content": []  }"#);
 }
 

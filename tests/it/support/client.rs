@@ -244,6 +244,14 @@ impl Client {
         result["tools"].as_array().cloned().unwrap_or_default()
     }
 
+    /// Sends a request besides those for tools and waits for the answer; `capabilities` asks for what the server declared.
+    pub async fn request(&self, method: &str, params: Value) -> Answer {
+        match &self.connection {
+            Connection::Driver(driver) => driver.request(method, params).await.answer().await,
+            Connection::Rmcp(_) => panic!("the driver of rmcp sends no {method}"),
+        }
+    }
+
     /// Calls a tool and waits for the answer.
     pub async fn call(&self, name: &str, arguments: Value) -> Answer {
         self.start(Call::new(name, arguments)).await.answer().await
@@ -265,7 +273,7 @@ impl Client {
         }
     }
 
-    /// Waits for a notification that the client passed on (`notifications/tools/list_changed`).
+    /// Waits for a notification that the client passed on, such as `notifications/tools/list_changed`.
     pub async fn notification(&self, method: &str) -> Value {
         self.heard().wait_for(method).await
     }

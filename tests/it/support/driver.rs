@@ -61,6 +61,12 @@ impl Driver {
         pending
     }
 
+    pub async fn request(&self, method: &str, params: Value) -> Pending {
+        let pending = self.waiting.lock().unwrap().add();
+        self.send(json!({"op": "request", "id": pending.id, "method": method, "params": params})).await;
+        pending
+    }
+
     pub async fn start(&self, call: Call) -> Pending {
         let pending = self.waiting.lock().unwrap().add();
         let Call { name, arguments, meta, params, timeout_ms, progress, reset_on_progress } = call;

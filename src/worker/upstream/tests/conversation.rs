@@ -6,55 +6,68 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::super::asides::{Changes, Correlation, Lists, Scope, Tell, Watcher};
 use super::super::call::Bounds;
-use super::super::peer::{Notice, Peer, PeerSettings};
-use super::super::stdio::Conversation;
+use super::super::peer::{Peer, PeerSettings};
+use super::super::stdio::{Conversation, Opening};
 use super::super::{Answer, Call, CallError, EraChoice, LegLimits, Progress, TimeoutKind};
 use super::{call, error_code, limits, lost, not_started, raw, result, soon};
 
 /// The server's ends of the streams.
-struct Server {
+pub(super) struct Server {
     lines: Lines<BufReader<DuplexStream>>,
     stdout: DuplexStream,
 }
 
 impl Server {
-    async fn read(&mut self) -> Value {
+    pub async fn read(&mut self) -> Value {
         let line = soon(self.lines.next_line()).await.unwrap().expect("stdin is closed");
         serde_json::from_str(&line).unwrap()
     }
 
-    async fn expect(&mut self, method: &str) -> Value {
+    pub async fn expect(&mut self, method: &str) -> Value {
         let message = self.read().await;
         assert_eq!(message["method"], method);
         message
     }
 
-    async fn write(&mut self, line: &str) {
+    pub async fn write(&mut self, line: &str) {
         soon(self.stdout.write_all(format!("{line}\n").as_bytes())).await.unwrap();
     }
 
-    async fn answer(&mut self, request: &Value, result: Value) {
+    pub async fn answer(&mut self, request: &Value, result: Value) {
         self.write(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string()).await;
     }
 }
 
-fn streams(limits: LegLimits) -> (Arc<Peer>, Server, mpsc::Receiver<Notice>) {
-    let (stdin, server_stdin) = tokio::io::duplex(1 << 16);
-    let (server_stdout, stdout) = tokio::io::duplex(1 << 16);
-    let (notices, noticed) = mpsc::channel(1);
-    let settings =
-        PeerSettings { name: "fixture".to_owned(), limits, secrets: Vec::new(), notices, overheard: Arc::default() };
-    let peer = Arc::new(Peer::start(stdout, stdin, settings));
-    (peer, Server { lines: BufReader::new(server_stdin).lines(), stdout: server_stdout }, noticed)
+fn streams(limits: LegLimits) -> (Arc<Peer>, Server, Arc<Changes>) {
+    streams_of(limits, Scope::default(), Tell::default())
 }
 
-async fn open_with(limits: LegLimits) -> (Arc<Conversation>, Server, mpsc::Receiver<Notice>, Arc<Peer>) {
+fn streams_of(limits: LegLimits, scope: Scope, tell: Tell) -> (Arc<Peer>, Server, Arc<Changes>) {
+    let (stdin, server_stdin) = tokio::io::duplex(1 << 16);
+    let (server_stdout, stdout) = tokio::io::duplex(1 << 16);
+    let changes = Arc::new(Changes::default());
+    let settings = PeerSettings {
+        name: "fixture".to_owned(),
+        limits,
+        secrets: Vec::new(),
+        correlation: Correlation::new(scope, tell, changes.clone()),
+        overheard: Arc::default(),
+    };
+    let peer = Arc::new(Peer::start(stdout, stdin, settings));
+    (peer, Server { lines: BufReader::new(server_stdin).lines(), stdout: server_stdout }, changes)
+}
+
+fn opening(era: EraChoice, limits: LegLimits) -> Opening {
+    Opening { era, limits, declared: None }
+}
+
+async fn open_with(limits: LegLimits) -> (Arc<Conversation>, Server, Arc<Changes>, Arc<Peer>) {
     let (peer, mut server, noticed) = streams(limits);
-    let opening = tokio::spawn(Conversation::open(peer.clone(), EraChoice::Auto, limits));
+    let opening = tokio::spawn(Conversation::open(peer.clone(), opening(EraChoice::Auto, limits)));
     let request = server.expect("initialize").await;
     assert_eq!(request["params"]["protocolVersion"], "2025-11-25");
     assert_eq!(request["params"]["capabilities"], json!({}));
@@ -64,20 +77,34 @@ async fn open_with(limits: LegLimits) -> (Arc<Conversation>, Server, mpsc::Recei
     (Arc::new(conversation), server, noticed, peer)
 }
 
-async fn open() -> (Arc<Conversation>, Server) {
+/// A conversation of one party, whose capabilities were declared.
+pub(super) async fn open_party(capabilities: &str, tell: Tell) -> (Arc<Conversation>, Server) {
+    let scope = Scope { is_private: true, can_be_asked: true };
+    let (peer, mut server, _) = streams_of(limits(), scope, tell);
+    let opening = Opening { declared: Some(raw(capabilities)), ..opening(EraChoice::Auto, limits()) };
+    let opening = tokio::spawn(Conversation::open(peer, opening));
+    let request = server.expect("initialize").await;
+    assert_eq!(request["params"]["capabilities"], json!({"elicitation": {"form": {}}}));
+    server.answer(&request, json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}})).await;
+    let conversation = soon(opening).await.unwrap().unwrap();
+    server.expect("notifications/initialized").await;
+    (Arc::new(conversation), server)
+}
+
+pub(super) async fn open() -> (Arc<Conversation>, Server) {
     let (conversation, server, _, _) = open_with(limits()).await;
     (conversation, server)
 }
 
-fn bounds() -> Bounds {
+pub(super) fn bounds() -> Bounds {
     Bounds { cancel: CancellationToken::new(), deadline: None, idle_timeout: None }
 }
 
-type Running = tokio::task::JoinHandle<Result<Answer, CallError>>;
+pub(super) type Running = tokio::task::JoinHandle<Result<Answer, CallError>>;
 
-fn begin(conversation: &Arc<Conversation>, call: Call, bounds: Bounds) -> Running {
+pub(super) fn begin(conversation: &Arc<Conversation>, call: Call, bounds: Bounds) -> Running {
     let conversation = conversation.clone();
-    tokio::spawn(async move { conversation.call(&call, bounds, |_| {}).await })
+    tokio::spawn(async move { conversation.call(&call.into(), bounds, &Watcher(|_| {})).await })
 }
 
 #[tokio::test]
@@ -89,7 +116,7 @@ async fn a_counter_offer_of_a_known_revision_is_accepted() {
 #[tokio::test]
 async fn an_unknown_revision_ends_the_handshake() {
     let (peer, mut server, _) = streams(limits());
-    let opening = tokio::spawn(Conversation::open(peer, EraChoice::Legacy, limits()));
+    let opening = tokio::spawn(Conversation::open(peer, opening(EraChoice::Legacy, limits())));
     let request = server.expect("initialize").await;
     server.answer(&request, json!({"protocolVersion": "1999-01-01"})).await;
     let reason = soon(opening).await.unwrap().err().unwrap();
@@ -99,7 +126,7 @@ async fn an_unknown_revision_ends_the_handshake() {
 #[tokio::test]
 async fn a_server_that_knows_no_initialize_is_asked_to_discover() {
     let (peer, mut server, _) = streams(limits());
-    let opening = tokio::spawn(Conversation::open(peer, EraChoice::Auto, limits()));
+    let opening = tokio::spawn(Conversation::open(peer, opening(EraChoice::Auto, limits())));
     let request = server.expect("initialize").await;
     let refusal = json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "?"}});
     server.write(&refusal.to_string()).await;
@@ -120,7 +147,7 @@ async fn a_server_that_knows_no_initialize_is_asked_to_discover() {
     let request = server.expect("tools/call").await;
     assert_eq!(request["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"], json!({}));
     server.answer(&request, json!({"resultType": "input_required", "requestState": "s"})).await;
-    assert_eq!(error_code(soon(running).await.unwrap()), -31501);
+    assert_eq!(result(soon(running).await.unwrap()), r#"{"requestState":"s","resultType":"input_required"}"#);
 }
 
 #[tokio::test]
@@ -150,7 +177,7 @@ async fn progress_reaches_its_own_call_and_never_comes_after_the_answer() {
         let (conversation, seen) = (conversation.clone(), seen.clone());
         tokio::spawn(async move {
             let on_progress = |progress: Progress| seen.lock().unwrap().push(progress);
-            conversation.call(&call("t", "{}"), bounds(), on_progress).await
+            conversation.call(&call("t", "{}").into(), bounds(), &Watcher(on_progress)).await
         })
     };
     let request = server.expect("tools/call").await;
@@ -307,14 +334,15 @@ async fn the_servers_own_requests_are_answered() {
 
 #[tokio::test]
 async fn a_changed_list_is_told_once_however_often_it_was_said() {
-    let (_conversation, mut server, mut noticed, _peer) = open_with(limits()).await;
+    let (_conversation, mut server, changes, _peer) = open_with(limits()).await;
     for _ in 0..100 {
         server.write(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
     }
     server.write(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#).await;
     server.read().await;
-    assert_eq!(noticed.recv().await, Some(Notice::ToolsChanged));
-    assert!(noticed.try_recv().is_err());
+    soon(changes.changed()).await;
+    assert_eq!(changes.take(), Lists { tools: true, ..Lists::default() });
+    assert_eq!(changes.take(), Lists::default());
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 /// One request as seen.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(in crate::worker) struct Seen {
     pub http: String,
     pub headers: axum::http::HeaderMap,
     pub body: Value,
@@ -41,7 +41,7 @@ impl Seen {
 type Shared = (watch::Sender<Vec<Seen>>, Arc<Mutex<Handler>>);
 type Handler = Arc<dyn Fn(&Seen) -> Response + Send + Sync>;
 
-pub(super) struct Server {
+pub(in crate::worker) struct Server {
     pub url: String,
     seen: watch::Sender<Vec<Seen>>,
     handler: Arc<Mutex<Handler>>,
@@ -85,17 +85,17 @@ async fn serve(State((seen, handler)): State<Shared>, request: Request) -> Resul
     Ok(handler(&request))
 }
 
-pub(super) fn empty(status: u16) -> Response {
+pub(in crate::worker) fn empty(status: u16) -> Response {
     Response::builder().status(status).body(Body::empty()).unwrap()
 }
 
-pub(super) fn json_body(status: u16, body: Value) -> Response {
+pub(in crate::worker) fn json_body(status: u16, body: Value) -> Response {
     let response = Response::builder().status(status).header("content-type", "application/json; charset=utf-8");
     response.body(Body::from(body.to_string())).unwrap()
 }
 
 /// How an event stream ends after its text.
-pub(super) enum Ending {
+pub(in crate::worker) enum Ending {
     Cleanly,
     /// The connection is cut.
     Cut,
@@ -103,7 +103,7 @@ pub(super) enum Ending {
     Never,
 }
 
-pub(super) fn events(text: String, ending: Ending) -> Response {
+pub(in crate::worker) fn events(text: String, ending: Ending) -> Response {
     let first = stream::iter([Ok::<_, std::io::Error>(Bytes::from(text))]);
     let rest = match ending {
         Ending::Cleanly => stream::empty().boxed(),
@@ -120,7 +120,7 @@ pub(super) fn events(text: String, ending: Ending) -> Response {
 }
 
 /// What every legacy server here answers beside its calls.
-pub(super) fn legacy(seen: &Seen, session: &str) -> Option<Response> {
+pub(in crate::worker) fn legacy(seen: &Seen, session: &str) -> Option<Response> {
     match (seen.http.as_str(), seen.method()) {
         ("POST", "server/discover") => Some(seen.error(400, -32000, "Bad Request: Server not initialized")),
         ("POST", "initialize") => {
@@ -140,7 +140,7 @@ pub(super) fn legacy(seen: &Seen, session: &str) -> Option<Response> {
 }
 
 /// What every modern server here answers beside its calls.
-pub(super) fn modern(seen: &Seen) -> Option<Response> {
+pub(in crate::worker) fn modern(seen: &Seen) -> Option<Response> {
     match seen.method() {
         "server/discover" => Some(seen.result(json!({"resultType": "complete",
             "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}))),

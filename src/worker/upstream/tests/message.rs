@@ -4,7 +4,7 @@ use crate::model::revision::Revision;
 use serde_json::Value;
 
 use super::super::message::{self, Incoming, Meta};
-use super::super::{Answer, Call, Secret};
+use super::super::{Answer, Call, Request, Secret};
 use super::{call, raw};
 
 #[test]
@@ -17,12 +17,13 @@ fn arguments_and_passed_meta_keep_their_bytes_and_the_senders_members_are_ours()
         ],
         ..call("a\"b", "{\"n\":1.0,\n \"big\":123456789012345678901234567890,\"u\":\"\\u00e9\"}")
     };
-    let legacy = message::call_params(Revision::LATEST_LEGACY, &call, 5);
+    let call = Request::from(call);
+    let legacy = message::request_params(Revision::LATEST_LEGACY, &call, 5);
     assert_eq!(
         legacy,
         r#"{"name":"a\"b","arguments":{"n":1.0,  "big":123456789012345678901234567890,"u":"\u00e9"},"_meta":{"progressToken":5,"durable-mcp/fencingToken":1.0}}"#
     );
-    let modern: Value = serde_json::from_str(&message::call_params(Revision::MODERN, &call, 5)).unwrap();
+    let modern: Value = serde_json::from_str(&message::request_params(Revision::MODERN, &call, 5)).unwrap();
     assert_eq!(modern["_meta"]["io.modelcontextprotocol/protocolVersion"], "2026-07-28");
     assert_eq!(modern["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "durable-mcp");
     assert_eq!(modern["_meta"]["io.modelcontextprotocol/clientCapabilities"], serde_json::json!({}));

@@ -1,6 +1,6 @@
-//! `requestState` (2026-07-28, multi round-trip requests): what a client hands back unread is sealed, so that nobody but
-//! this server reads or makes it, and bound to who was asked, for which request, and until when. Stores nothing, and does
-//! not know what is inside.
+//! The `requestState` of prompts and resources, which no execution stands behind (2026-07-28, multi round-trip requests):
+//! what an upstream gave is sealed, bound to who was asked, for which request, and until when. Stores nothing, and does
+//! not know what is inside. The states of calls are in `request_state`.
 
 use std::sync::{PoisonError, RwLock};
 

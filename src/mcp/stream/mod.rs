@@ -1,0 +1,170 @@
+//! How an answer is written over HTTP: a JSON body, or an event stream that keeps the line open. A body that is dropped
+//! before it was taken whole leaves the execution's caller uncounted as answered.
+
+mod listening;
+mod resumable;
+mod resume;
+mod talking;
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::Response;
+use http_body::{Frame, SizeHint};
+
+pub(super) use self::listening::of_session;
+pub(super) use self::resume::{NotResumed, resume};
+pub(super) use self::talking::of_conversation;
+use super::answer::Reply;
+use super::call::Begun;
+use super::conversation::{Answered, Conversation, Hold, Step};
+use super::frame;
+use super::http::{Exchange, status_of};
+use super::id::Id;
+use crate::engine::waiters::Progress;
+use crate::model::revision::{Era, Revision};
+
+/// What a short wait brought.
+pub(super) enum Soon {
+    /// The answer.
+    Answer(Box<Answered>),
+    /// A report that has to be told now.
+    Progress(Progress),
+    /// Nothing.
+    NotYet,
+}
+
+/// Waits a moment for the answer.
+pub(super) async fn soon(conversation: &mut Conversation, patience_ms: u64, follows_progress: bool) -> Soon {
+    let patience = tokio::time::sleep(Duration::from_millis(patience_ms.min(86_400_000)));
+    tokio::pin!(patience);
+    loop {
+        tokio::select! {
+            biased;
+            step = conversation.step() => match step {
+                Step::Answer(answered) => return Soon::Answer(Box::new(answered)),
+                Step::Progress(progress) if follows_progress => return Soon::Progress(progress),
+                Step::Progress(_) | Step::Message(_) | Step::Asked(_) => {}
+            },
+            () = &mut patience => return Soon::NotYet,
+        }
+    }
+}
+
+/// Waits for the answer, whatever is reported meanwhile.
+pub(super) async fn end_of(begun: Begun) -> Answered {
+    match begun {
+        Begun::Answer(answered) => answered,
+        Begun::Waiting(mut conversation) => loop {
+            if let Step::Answer(answered) = conversation.step().await {
+                return answered;
+            }
+        },
+    }
+}
+
+/// Appends a response.
+pub(super) fn push_reply(out: &mut String, id: &Id<'_>, reply: &Reply) {
+    match reply {
+        Reply::Result(result) => frame::result(out, id, result),
+        Reply::RawError(error) => frame::raw_error(out, Some(id), error),
+        Reply::Error(error) => frame::error(out, Some(id), error),
+    }
+}
+
+/// The answer as one JSON body.
+pub(super) fn json_answer(id: &Id<'_>, answered: Answered, era: Era) -> Response {
+    let (reply, hold) = answered.split();
+    let mut text = String::new();
+    push_reply(&mut text, id, &reply);
+    let status = status_of(&reply, era);
+    let body = Whole { bytes: Some(Bytes::from(text)), hold: Some(hold) };
+    let mut response = Response::new(Body::new(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// Bytes of an answer handed to the connection at once. It asks for the next piece only when it has room, so a large
+/// answer counts as written only when most of it is on its way, and not when a client left in the middle.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// A body of one answer that knows whether it was taken whole.
+struct Whole {
+    bytes: Option<Bytes>,
+    hold: Option<Hold>,
+}
+
+impl http_body::Body for Whole {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(mut rest) = self.bytes.take() else { return Poll::Ready(None) };
+        if rest.len() > PIECE_BYTES {
+            let piece = rest.split_to(PIECE_BYTES);
+            self.bytes = Some(rest);
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        if let Some(hold) = self.hold.take() {
+            hold.written();
+        }
+        Poll::Ready(Some(Ok(Frame::data(rest))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}
+
+/// A conversation that goes on as a stream.
+pub(super) struct Talk {
+    /// The conversation.
+    pub conversation: Box<Conversation>,
+    /// A report that came before the stream was opened.
+    pub early: Option<Progress>,
+    /// What the answer has to fit.
+    pub exchange: Exchange,
+}
+
+/// The answer as a stream of its own, although it is there already. Nothing to resume: it comes in one piece.
+pub(super) fn of_answer(id: &Id<'_>, answered: Answered) -> Response {
+    let mut event = String::new();
+    push_answer_event(&mut event, None, id, &answered.reply);
+    sse_answer(event, answered)
+}
+
+/// Appends an answer as an event.
+fn push_answer_event(out: &mut String, event_id: Option<&str>, id: &Id<'_>, reply: &Reply) {
+    let mut message = String::new();
+    push_reply(&mut message, id, reply);
+    frame::event(out, event_id, &message);
+}
+
+/// A stream of what is there already; the last event is the answer.
+fn sse_answer(events: String, answered: Answered) -> Response {
+    let (_, hold) = answered.split();
+    sse(Body::new(Whole { bytes: Some(Bytes::from(events)), hold: Some(hold) }))
+}
+
+/// Progress messages came with 2025-03-26.
+pub(super) fn carries_message(revision: Revision) -> bool {
+    revision.facts().progress_message
+}
+
+fn sse(body: Body) -> Response {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}

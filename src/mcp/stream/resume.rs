@@ -1,0 +1,144 @@
+//! A stream that its client takes up again with `Last-Event-ID` (specification 2025-11-25, transports, resumability):
+//! exactly that stream, from the store, whichever process served it before.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+
+use super::super::call::{Begun, Caller};
+use super::super::conversation::Answered;
+use super::super::face::Face;
+use super::super::frame;
+use super::super::http::{Exchange, Occupied};
+use super::super::id::Id;
+use super::super::session::{LISTENING, Session};
+use super::resumable::{Context, Resumable, parse};
+use super::{Talk, listening, push_answer_event, sse, sse_answer, talking};
+use crate::engine::{self, Engine};
+use crate::model::policy::OnDisconnect;
+use crate::model::principal::Principal;
+use crate::model::revision::Era;
+use crate::store::{StreamRow, StreamSeen};
+
+/// Messages that are replayed at most.
+const REPLAYED_MAX: usize = 1_000;
+
+/// Why a stream is not taken up.
+pub(in crate::mcp) enum NotResumed {
+    /// The session has no such stream.
+    Unknown,
+    /// It could not be read.
+    Fault(engine::Error),
+}
+
+impl From<engine::Error> for NotResumed {
+    fn from(error: engine::Error) -> Self {
+        NotResumed::Fault(error)
+    }
+}
+
+/// Takes up the stream that `event_id` is of.
+pub(in crate::mcp) async fn resume(
+    face: &Arc<Face>,
+    session: &Arc<Session>,
+    principal: &Principal,
+    event_id: &str,
+) -> Result<Response, NotResumed> {
+    let (stream, last) = parse(event_id).ok_or(NotResumed::Unknown)?;
+    if stream == LISTENING {
+        return Ok(listening::from(face, session, last.unwrap_or(0)).await?);
+    }
+    let seen = read(&face.engine, session, (stream, last.unwrap_or(0))).await?;
+    let Some(opening) = seen.opening else { return Err(NotResumed::Unknown) };
+    let Some(last) = last else {
+        // The client has the answer: there is nothing after it.
+        return Ok(sse(Body::empty()));
+    };
+    let context: Context = serde_json::from_str(&opening.context).map_err(|_| NotResumed::Unknown)?;
+    let Some(id) = read_id(&opening.request_id) else { return Err(NotResumed::Unknown) };
+    let mut replay = String::new();
+    let mut newest = last;
+    for (seq, message) in &seen.messages {
+        frame::event(&mut replay, Some(&format!("{stream}.{seq}")), message);
+        newest = *seq;
+    }
+    let resumed = Resumed { face, session, principal, replay, last: newest };
+    Ok(resumed.go_on(&opening, context, &id).await)
+}
+
+/// Messages after `last`; number 0 is the opening.
+async fn read(engine: &Engine, session: &Session, (stream, last): (&str, i64)) -> Result<StreamSeen, engine::Error> {
+    Ok(engine.store().stream(session.key, stream, last, REPLAYED_MAX).await?)
+}
+
+/// An id as it was written.
+fn read_id(text: &str) -> Option<Id<'static>> {
+    let raw: &RawValue = serde_json::from_str(text).ok()?;
+    Id::parse(raw).ok().map(Id::into_owned)
+}
+
+struct Resumed<'a> {
+    face: &'a Arc<Face>,
+    session: &'a Arc<Session>,
+    principal: &'a Principal,
+    replay: String,
+    last: i64,
+}
+
+impl Resumed<'_> {
+    async fn go_on(mut self, opening: &StreamRow, context: Context, id: &Id<'_>) -> Response {
+        let end_id = format!("{}.end", opening.stream);
+        let mut ticket = match self.face.engine.resume(opening.execution, self.principal).await {
+            Ok(ticket) => ticket,
+            Err(error) => {
+                let error = super::super::answer::refused(&error);
+                let answered = Answered::of(super::super::answer::Reply::Error(error));
+                push_answer_event(&mut self.replay, Some(&end_id), id, &answered.reply);
+                return sse_answer(self.replay, answered);
+            }
+        };
+        // The answer is the one that its first connection would have got.
+        ticket.attached = context.attached;
+        let name = self.session.client_name.clone().unwrap_or_default();
+        let caller = Caller { principal: self.principal.clone(), name, era: Era::Legacy, key_headers: Vec::new() };
+        let wait_ms = (context.deadline_at_ms - self.face.engine.clock().now_ms()).max(0);
+        let audience = self.face.audience(Era::Legacy);
+        let mut conversation = self.face.conversation(ticket, &context.tool, (wait_ms, audience), &caller);
+        conversation.deadline = Instant::now() + Duration::from_millis(wait_ms as u64);
+        conversation.only_asks = context.only_asks;
+        conversation.on_disconnect = if context.cancels { OnDisconnect::Cancel } else { OnDisconnect::Detach };
+        // More may be in flight than a new call would be let in for: this one was let in before.
+        let place = self.session.in_flight.enter(id, usize::MAX);
+        let place = place.map(|place| Occupied::new(self.session.clone(), place));
+        let flight = place.as_ref().map(Occupied::flight);
+        let token = context.token.and_then(|token| read_id(token.get()));
+        let exchange = Exchange {
+            era: Era::Legacy,
+            revision: self.session.revision,
+            token,
+            session: Some(self.session.clone()),
+            _place: place,
+        };
+        match conversation.begun(flight) {
+            Begun::Answer(answered) => {
+                // Whoever still writes the stream to a line that is dead stops.
+                let token = self.session.take_stream(&opening.stream);
+                self.session.leave_stream(&opening.stream, &token);
+                push_answer_event(&mut self.replay, Some(&end_id), id, &answered.reply);
+                sse_answer(self.replay, answered)
+            }
+            Begun::Waiting(conversation) => {
+                let mut talk = Talk { conversation, early: None, exchange };
+                let facts = (opening.execution, context.cancels, self.last);
+                let resumable = Resumable::of(self.session.clone(), opening.stream.clone(), &mut talk, facts);
+                // The first bytes tell proxies and clients that the stream is open.
+                let first = format!("{}{}", frame::KEEP_ALIVE, self.replay);
+                talking::stream(self.face, id, talk, (Some(resumable), Some(first)))
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! A server that answers a call with a task (2026-07-28, extension for tasks): it is polled until it ends, cancelled with
+//! the call, answered when it asks. Its id is kept, so that a later attempt goes on with it instead of calling again.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::attempt::Attempt;
+use super::rounds::{self, response_map, text_member};
+use super::{cancelled_after, of_answer, towards_modern};
+use crate::engine::Engine;
+use crate::engine::waiters::Progress;
+use crate::model::json::{members, one_line, quoted};
+use crate::store::{Keep, Kept, LeaseRef};
+use crate::worker::executor::Outcome;
+use crate::worker::upstream::message::{error_parts, own_error};
+use crate::worker::upstream::{Answer, CallError, Request};
+
+/// The member of a state of ours that names a server's task. States of servers are strings, ours are objects.
+const MEMBER: &str = "durable-mcp/task";
+/// Our own code for a task that its server cancelled.
+const TASK_CANCELLED: i64 = -31499;
+const POLL_DEFAULT: Duration = Duration::from_millis(1_000);
+const POLL_MIN: Duration = Duration::from_millis(20);
+const POLL_MAX: Duration = Duration::from_secs(60);
+/// The longest answer to one request about a task.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long the server may take to say what became of a cancelled task.
+const LAST_WORD: Duration = Duration::from_millis(500);
+
+/// A server's task.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Task {
+    id: String,
+    poll: Duration,
+    /// Questions that were answered: a server may show them for a moment longer.
+    answered: Vec<String>,
+}
+
+/// What one look at a task says.
+enum Look {
+    Working(Option<String>),
+    Asks(String),
+    Ended(Outcome),
+    /// There was no answer; the next look may get one.
+    Nothing,
+}
+
+/// Follows the task that a server has just answered with.
+pub(super) async fn follow(attempt: &Attempt<'_>, engine: &Weak<Engine>, created: &str) -> Outcome {
+    let Some(id) = text_member(created, "taskId") else {
+        return of_answer(super::unsupported_result("task"));
+    };
+    let task = Task { id, poll: poll_interval(created), answered: Vec::new() };
+    task.keep(attempt, engine).await;
+    task.poll_to_end(attempt).await
+}
+
+/// The task that an earlier part of the execution has begun.
+pub(super) async fn known(attempt: &Attempt<'_>, engine: &Weak<Engine>) -> Option<Task> {
+    let continuation = attempt.job.continuation.as_ref();
+    if let Some(task) = continuation.and_then(|continuation| Task::read(continuation.state.as_deref()?)) {
+        return Some(task);
+    }
+    // Only an earlier attempt can have left one, and hardly any execution has a second.
+    if attempt.job.attempt == 1 {
+        return None;
+    }
+    let kept = engine.upgrade()?.store().progressed(attempt.job.id).await.ok()?;
+    Task::read(&kept.checkpoint?)
+}
+
+impl Task {
+    /// Answers what the task has asked, where that is why the execution goes on, and follows it.
+    pub async fn go_on(mut self, attempt: &Attempt<'_>, engine: &Weak<Engine>) -> Outcome {
+        let responses = attempt.job.continuation.as_ref().map(|continuation| &continuation.responses[..]);
+        if let Some(responses) = responses.filter(|responses| !responses.is_empty()) {
+            let update = self.request("tasks/update", attempt).with("inputResponses", &response_map(responses));
+            match attempt.leg.request(&update, attempt.job.cancel.clone(), attempt).await {
+                Ok(reply) => {
+                    if let Answer::Error(error) = reply.answer {
+                        return Outcome::RpcError(one_line(error.get()).into());
+                    }
+                }
+                Err(CallError::Cancelled { .. }) => return self.cancel(attempt).await,
+                // The server shows what is still open: it is asked again.
+                Err(_) => return self.poll_to_end(attempt).await,
+            }
+            self.answered.extend(responses.iter().map(|(key, _)| key.clone()));
+            self.keep(attempt, engine).await;
+        }
+        self.poll_to_end(attempt).await
+    }
+
+    async fn poll_to_end(self, attempt: &Attempt<'_>) -> Outcome {
+        let mut said = None;
+        let mut looks = 0.0;
+        loop {
+            match self.look(attempt, attempt.job.cancel.clone()).await {
+                Look::Ended(outcome) => return outcome,
+                Look::Asks(requests) => {
+                    let Some(mut questions) = rounds::questions(&requests) else {
+                        return of_answer(super::unsupported_result("task"));
+                    };
+                    questions.retain(|question| !self.answered.contains(&question.key));
+                    if !questions.is_empty() {
+                        return Outcome::InputRequired { questions, state: Some(self.write().into()) };
+                    }
+                }
+                Look::Working(message) => {
+                    looks += 1.0;
+                    if message.is_some() && message != said {
+                        said.clone_from(&message);
+                        (attempt.report)(Progress { progress: looks, total: None, message });
+                    }
+                }
+                Look::Nothing => {}
+            }
+            tokio::select! {
+                () = tokio::time::sleep(self.poll) => {}
+                () = attempt.job.cancel.cancelled() => return self.cancel(attempt).await,
+            }
+        }
+    }
+
+    async fn look(&self, attempt: &Attempt<'_>, cancel: CancellationToken) -> Look {
+        let request = self.request("tasks/get", attempt);
+        let result = match attempt.leg.request(&request, cancel, attempt).await {
+            Ok(reply) => match reply.answer {
+                Answer::Result(result) => result,
+                Answer::Error(error) => return Look::Ended(gone(&error)),
+            },
+            // The task is the server's: it outlives the leg.
+            Err(_) => return Look::Nothing,
+        };
+        let raw = |name: &str| {
+            let found = members(result.get()).unwrap_or_default().into_iter().find(|(member, _)| member == name);
+            found.map(|(_, value)| one_line(value.get()).into_owned())
+        };
+        match text_member(result.get(), "status").as_deref() {
+            Some("completed") => Look::Ended(match raw("result") {
+                Some(result) => Outcome::Result(result.into()),
+                None => Outcome::lost("task_without_result", "the server's task has ended without a result"),
+            }),
+            Some("failed") => Look::Ended(match raw("error") {
+                Some(error) => Outcome::RpcError(error.into()),
+                None => of_answer(own_error(TASK_CANCELLED, "task_failed", "the server's task has failed")),
+            }),
+            Some("cancelled") => {
+                Look::Ended(of_answer(own_error(TASK_CANCELLED, "task_cancelled", "the server cancelled its task")))
+            }
+            Some("input_required") => raw("inputRequests").map_or(Look::Nothing, Look::Asks),
+            _ => Look::Working(text_member(result.get(), "statusMessage")),
+        }
+    }
+
+    /// Tells the server to stop, and takes its last word if there is one soon.
+    async fn cancel(&self, attempt: &Attempt<'_>) -> Outcome {
+        let last_word = async {
+            let request = self.request("tasks/cancel", attempt);
+            let _ = attempt.leg.request(&request, CancellationToken::new(), attempt).await;
+            loop {
+                match self.look(attempt, CancellationToken::new()).await {
+                    Look::Ended(outcome @ Outcome::Result(_)) => return outcome,
+                    Look::Ended(_) => return cancelled_after(),
+                    _ => tokio::time::sleep(POLL_MIN).await,
+                }
+            }
+        };
+        tokio::time::timeout(LAST_WORD, last_word).await.unwrap_or_else(|_| cancelled_after())
+    }
+
+    fn request(&self, method: &'static str, attempt: &Attempt<'_>) -> Request {
+        let request = Request::new(method).with("taskId", &quoted(&self.id));
+        Request {
+            client_capabilities: towards_modern(&attempt.job.client),
+            prefers_modern: true,
+            attempt_timeout: Some(REQUEST_TIMEOUT),
+            ..request
+        }
+    }
+
+    /// Keeps the id for later attempts. Without it a later one calls again, as delivery permits.
+    async fn keep(&self, attempt: &Attempt<'_>, engine: &Weak<Engine>) {
+        let Some(engine) = engine.upgrade() else { return };
+        let lease = LeaseRef { id: attempt.job.id, fencing_token: attempt.job.fencing_token };
+        let what = Kept::Checkpoint(self.write().into());
+        if let Err(error) = engine.store().keep(Keep { lease, what, now_ms: engine.clock().now_ms() }).await {
+            tracing::warn!(execution = %lease.id, "the id of a server's task was not kept: {error}");
+        }
+    }
+
+    fn write(&self) -> String {
+        let answered: Vec<_> = self.answered.iter().map(|key| quoted(key)).collect();
+        let (id, poll_ms) = (quoted(&self.id), self.poll.as_millis());
+        format!(r#"{{"{MEMBER}":{{"id":{id},"poll_ms":{poll_ms},"answered":[{}]}}}}"#, answered.join(","))
+    }
+
+    fn read(state: &str) -> Option<Task> {
+        #[derive(serde::Deserialize)]
+        struct Wire {
+            #[serde(rename = "durable-mcp/task")]
+            task: Inner,
+        }
+        #[derive(serde::Deserialize)]
+        struct Inner {
+            id: String,
+            poll_ms: u64,
+            answered: Vec<String>,
+        }
+        let Wire { task } = serde_json::from_str(state).ok()?;
+        Some(Task { id: task.id, poll: Duration::from_millis(task.poll_ms), answered: task.answered })
+    }
+}
+
+fn gone(error: &RawValue) -> Outcome {
+    let (code, _) = error_parts(error);
+    let code = code.map(|code| code.to_string()).unwrap_or_default();
+    Outcome::lost("task_gone", format!("the server does not tell of its task any more: error {code}"))
+}
+
+fn poll_interval(created: &str) -> Duration {
+    let found = members(created).unwrap_or_default().into_iter().find(|(name, _)| name == "pollIntervalMs");
+    let ms = found.and_then(|(_, value)| serde_json::from_str::<u64>(value.get()).ok());
+    ms.map_or(POLL_DEFAULT, Duration::from_millis).clamp(POLL_MIN, POLL_MAX)
+}
