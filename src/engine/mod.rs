@@ -13,6 +13,7 @@ pub mod export;
 mod finishing;
 pub mod forward;
 pub mod in_flight;
+pub mod inputs;
 mod known_keys;
 pub mod notices;
 mod observers;
@@ -86,6 +87,8 @@ pub struct Settings {
     pub worker_poll_ms: u64,
     /// Keys remembered as seen, so that a repeat is answered from a reader.
     pub known_keys_max: usize,
+    /// How long a question to the client waits for its answer.
+    pub input_timeout_ms: i64,
     /// Remote workers.
     pub remote: remote::Settings,
     /// Sessions of legacy clients.
@@ -109,6 +112,7 @@ impl Default for Settings {
             stop_grace_ms: 2_000,
             worker_poll_ms: 1_000,
             known_keys_max: 16_384,
+            input_timeout_ms: 3_600_000,
             remote: remote::Settings::default(),
             sessions: sessions::Settings::default(),
         }
@@ -155,6 +159,7 @@ pub struct Engine {
     slots: Slots,
     catalog: Catalog,
     waiters: Waiters,
+    asking: inputs::Asking,
     running: Arc<Running>,
     known_keys: KnownKeys,
     observers: Observers,
@@ -190,6 +195,7 @@ impl Engine {
             slots: Slots::new(settings.slots),
             catalog: Catalog::new(upstreams),
             waiters: Waiters::new(settings.waiters_max),
+            asking: inputs::Asking::default(),
             running: Arc::default(),
             known_keys: KnownKeys::new(settings.known_keys_max),
             observers: Observers::default(),

@@ -65,10 +65,11 @@ impl Default for Notices {
 impl Engine {
     /// Passes a notice on. Nobody may be there to take it.
     pub fn tell(&self, notice: Notice) {
-        match notice.to {
-            Addressee::Execution(id) => self.waiters.message(id, notice),
-            _ => drop(self.notices.0.send(notice)),
+        if let Addressee::Execution(id) = notice.to {
+            return self.waiters.message(id, notice);
         }
+        // Nobody may follow.
+        let _ = self.notices.0.send(notice);
     }
 
     /// Follows all notices but those of executions, which go to the callers of these.

@@ -78,7 +78,7 @@ impl Running {
         cancel
     }
 
-    fn remove(&self, lease: LeaseRef) {
+    pub(super) fn remove(&self, lease: LeaseRef) {
         let mut entries = self.entries();
         if entries.get(&lease.id).is_some_and(|entry| entry.fencing_token == lease.fencing_token) {
             entries.remove(&lease.id);
@@ -332,7 +332,8 @@ impl Engine {
                 self.slots.announce(&head.ident.upstream);
                 self.waiters.look_again();
             }
-            State::Leased | State::Waiting => {}
+            State::Leased => {}
+            State::Waiting => self.told_questions(head).await,
             State::Completed | State::Failed | State::Cancelled | State::Unknown => {
                 self.slots.dequeue(&head.ident.upstream, head.id());
                 self.observers.tell(head.id());

@@ -52,6 +52,7 @@ impl Engine {
             if full {
                 continue;
             }
+            self.expire_questions().await?;
             let any_died = !dead.is_empty();
             for process in dead {
                 self.store.bury_process(process).await?;
@@ -188,12 +189,16 @@ impl Engine {
         if own_leases {
             self.stop_in_vain(&self.running.leases()).await?;
         }
+        // Any process may have taken the answer.
+        self.asking.look_again();
         for head in self.store.heads(&self.foreign()).await? {
             if !matches!(head.state, State::Ready | State::Scheduled) {
                 self.slots.dequeue(&head.ident.upstream, head.id());
             }
             if head.state.is_settled() {
                 self.settle(head, None).await?;
+            } else {
+                self.told_questions(&head).await;
             }
         }
         Ok(())

@@ -238,10 +238,12 @@ impl Engine {
         let ticket = Ticket::new(self.clone(), head, true);
         let head = match ticket.head.state.is_settled() {
             true => Some((*ticket.head).clone()),
-            false => self.store.heads(&[ticket.id()]).await?.into_iter().find(|head| head.state.is_settled()),
+            false => self.store.heads(&[ticket.id()]).await?.pop(),
         };
-        if let Some(head) = head {
-            self.settle(head, None).await?;
+        match head {
+            Some(head) if head.state.is_settled() => self.settle(head, None).await?,
+            Some(head) if head.state == State::Waiting => self.told_questions(&head).await,
+            _ => {}
         }
         Ok(ticket)
     }

@@ -358,7 +358,7 @@ impl Case<'_> {
     /// The deadline that has passed, if one has.
     fn deadline(&self) -> Option<ErrorInfo> {
         let head = self.head;
-        if self.now_ms >= head.total_deadline_ms() {
+        if head.run_clock_ms(self.now_ms) >= head.total_deadline_ms() {
             return Some(error("total_timeout", "the total time for the call ran out"));
         }
         let never_leased = head.fencing_token == 0;

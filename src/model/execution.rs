@@ -188,6 +188,11 @@ pub struct Head {
     pub effect: Option<Effect>,
     /// Events that changed nothing (stale results, conflicts) so far; they are capped.
     pub notes: u32,
+    /// How long it has waited for input, in milliseconds, all finished waits together: time that does not count as run
+    /// time.
+    pub waited_ms: i64,
+    /// When the wait it is in began.
+    pub waiting_since_ms: Option<i64>,
     /// Row version for compare-and-set; changes with every write. Not part of the fold.
     pub version: i64,
     /// The process somebody waits in. A delivery mark, not part of the fold.
@@ -221,6 +226,8 @@ impl Head {
             error: None,
             effect: None,
             notes: 0,
+            waited_ms: 0,
+            waiting_since_ms: None,
             version: 0,
             waiter: None,
             delivered_at_ms: None,
@@ -234,24 +241,35 @@ impl Head {
     }
 
     /// When the whole execution runs out of time: its total time after the submission or, since an `unknown` may wait
-    /// long for somebody to decide, after the newest order of another attempt.
+    /// long for somebody to decide, after the newest order of another attempt. Waits for input put it off by as long as
+    /// they last; while one lasts, the deadline is to be held against the time at which it began.
     pub fn total_deadline_ms(&self) -> i64 {
         // Under at_most_once an effect is possible only after the execution was `unknown`; what runs after that was ordered.
         let ordered = self.effect_possible && self.ident.policy.delivery == Delivery::AtMostOnce;
         let from_ms = if ordered { self.run_at_ms } else { self.created_at_ms };
-        from_ms.saturating_add(self.ident.policy.timeouts.total_ms)
+        from_ms.saturating_add(self.ident.policy.timeouts.total_ms).saturating_add(self.waited_ms)
+    }
+
+    /// The time that counts at `now_ms`: it stands still while the execution waits for input.
+    pub fn run_clock_ms(&self, now_ms: i64) -> i64 {
+        self.waiting_since_ms.map_or(now_ms, |since_ms| since_ms.min(now_ms))
     }
 
     /// Whether policy and time permit another run after an attempt that may have had its effect (`ran`).
     pub fn may_run_again(&self, ran: bool, now_ms: i64) -> bool {
         let permitted = !ran || self.ident.policy.delivery == Delivery::AtLeastOnce;
-        permitted && self.attempt < self.attempts_allowed && now_ms < self.total_deadline_ms()
+        permitted && self.attempt < self.attempts_allowed && self.run_clock_ms(now_ms) < self.total_deadline_ms()
     }
 
     /// Folds one event into the row. Total: an event that does not fit still folds, since it is a fact.
     pub fn apply(&mut self, event: &Event, at_ms: i64) {
         self.next_seq += 1;
         self.updated_at_ms = at_ms;
+        if !matches!(event, Event::Rejected { .. } | Event::Conflicted { .. })
+            && let Some(since_ms) = self.waiting_since_ms.take()
+        {
+            self.waited_ms = self.waited_ms.saturating_add((at_ms - since_ms).max(0));
+        }
         match event {
             Event::Submitted { run_at_ms, .. } => {
                 self.created_at_ms = at_ms;
@@ -274,9 +292,13 @@ impl Head {
             }
             Event::Parked => {
                 self.state = State::Waiting;
+                self.waiting_since_ms = Some(at_ms);
                 self.lease = None;
             }
-            Event::Held => self.state = State::Waiting,
+            Event::Held => {
+                self.state = State::Waiting;
+                self.waiting_since_ms = Some(at_ms);
+            }
             Event::Resumed if self.lease.is_some() => self.state = State::Leased,
             Event::Resumed => {
                 self.state = State::Ready;
@@ -292,6 +314,10 @@ impl Head {
                 self.error = Some(error.clone());
                 if by.is_some() {
                     self.attempts_allowed = self.attempts_allowed.max(self.attempt + 1);
+                    if self.ident.policy.delivery == Delivery::AtMostOnce {
+                        // The total time begins anew; what was waited before is not a part of it.
+                        self.waited_ms = 0;
+                    }
                 }
             }
             Event::Lost { error, .. } => {

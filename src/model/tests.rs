@@ -9,6 +9,7 @@ mod retry;
 mod serialisation;
 mod submission;
 mod takeover;
+mod waiting;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

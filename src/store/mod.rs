@@ -3,6 +3,7 @@
 
 pub mod conformance;
 pub mod crash;
+mod input;
 mod open;
 mod session;
 pub mod sqlite;
@@ -10,6 +11,10 @@ mod task;
 pub mod verify;
 mod worker;
 
+pub use input::{
+    AnswerInputs, AnsweredInputs, Ask, Asked, Fate, InputOutcome, InputRow, NewAnswer, NewQuestion, SealingKey,
+    WantedKeys,
+};
 pub use open::open;
 pub use session::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
@@ -408,6 +413,18 @@ pub trait Store: SessionStore + Send + Sync + 'static {
     async fn expired_tasks(&self, now_ms: i64, limit: usize) -> Result<Vec<TaskRow>>;
     /// Forgets a task whose time is over; false when there is none, or it was given more time.
     async fn close_task(&self, id: ExecutionId, now_ms: i64) -> Result<bool>;
+    /// Stores questions to the client, in one transaction with the look at the lease and with what they mean for the
+    /// execution.
+    async fn ask(&self, ask: Ask) -> Result<Asked>;
+    /// Closes questions, each once, in one transaction with what that means for the execution; `None` when there is no
+    /// such execution.
+    async fn answer(&self, answers: AnswerInputs) -> Result<Option<AnsweredInputs>>;
+    /// Every question of an execution, in order.
+    async fn inputs(&self, id: ExecutionId) -> Result<Vec<InputRow>>;
+    /// Open questions asked by `until_ms`, the oldest first, at most `limit`.
+    async fn inputs_due(&self, until_ms: i64, limit: usize) -> Result<Vec<(ExecutionId, u32)>>;
+    /// The newest sealing key and the one before it, newest first; makes one when it is due.
+    async fn sealing_keys(&self, wanted: WantedKeys) -> Result<Vec<SealingKey>>;
 
     /// Executions per state, for checks and totals.
     async fn totals(&self) -> Result<BTreeMap<State, u64>>;

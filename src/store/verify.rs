@@ -230,6 +230,8 @@ fn differences(folded: &Head, head: &Head) -> Vec<&'static str> {
         error,
         effect,
         notes,
+        waited_ms,
+        waiting_since_ms,
     } = head;
     let holder = |lease: &Option<Lease>| lease.as_ref().map(|lease| (lease.worker.clone(), lease.process));
     let pairs = [
@@ -250,6 +252,8 @@ fn differences(folded: &Head, head: &Head) -> Vec<&'static str> {
         ("error", folded.error == *error),
         ("effect", folded.effect == *effect),
         ("notes", folded.notes == *notes),
+        ("waited", folded.waited_ms == *waited_ms),
+        ("waiting_since", folded.waiting_since_ms == *waiting_since_ms),
     ];
     pairs.into_iter().filter(|(_, equal)| !equal).map(|(name, _)| name).collect()
 }

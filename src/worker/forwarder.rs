@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 use super::legs::{Legs, Whose};
-use super::upstream::{Answer, Caller, CallError, Progress, Request, rank};
+use super::upstream::{Answer, CallError, Caller, Progress, Request, rank};
 use super::upstream_executor::towards_modern;
 use crate::engine::client::string_member;
 use crate::engine::forward::{Forward, ForwardError, Forwarded, Forwarder, OnProgress};

@@ -11,6 +11,7 @@ pub mod legs;
 pub mod publish;
 pub mod reconcile;
 pub mod remote_tools;
+mod rounds;
 pub mod rules;
 pub mod template;
 pub mod upstream;
@@ -27,13 +28,15 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use crate::engine::asking::AsksNobody;
+use crate::engine::asking::Pauses;
 use crate::engine::running::Work;
 use crate::engine::waiters::Progress;
 use crate::engine::{Engine, LocalWorker, Result};
 use crate::model::decide::{Answer, Failure, FailureKind};
+
 use crate::store::{CandidateQuery, Payload, crash};
 use executor::{Executor, Job, Outcome};
+use rounds::{asks_on, rounds};
 
 /// The wait before an outcome that could not be stored is offered again; it doubles up to the longest.
 const STORE_RETRY: Duration = Duration::from_millis(200);
@@ -128,7 +131,7 @@ async fn attempt(engine: &Arc<Engine>, executor: Option<Arc<dyn Executor>>, mut 
     let outcome = match executor {
         Some(executor) if !engine.halting().is_cancelled() => {
             crash::point("before_call");
-            let outcome = run(engine, executor.as_ref(), &work).await;
+            let outcome = rounds(engine, executor.as_ref(), &work).await;
             crash::point("after_call");
             // The tool runs no more; what is left is a write.
             work.slot = None;
@@ -168,12 +171,13 @@ async fn record(engine: &Engine, work: &Work, outcome: Option<&Outcome>, result_
         Some(Outcome::Result(result)) => engine.complete(lease, operation, result.clone(), is_error(result)).await,
         Some(Outcome::RpcError(error)) => engine.fail(lease, operation, rpc_failure(error), Some(error.clone())).await,
         Some(Outcome::Failed(failure)) => engine.fail(lease, operation, failure.clone(), None).await,
-        Some(Outcome::InputRequired { .. }) => engine.fail(lease, operation, cannot_ask(), None).await,
+        Some(Outcome::InputRequired { .. }) => engine.fail(lease, operation, asks_on(), None).await,
     }
 }
 
-/// Runs the executor under the call's time limits; `None` when the work was told to stop and its end is decided.
-async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work) -> Option<Outcome> {
+/// Runs the executor under the call's time limits, which stand still while it waits for the client; `None` when the
+/// work was told to stop and its end is decided.
+async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work, mut job: Job) -> Option<Outcome> {
     let id = work.head.id();
     let timeouts = work.head.ident.policy.timeouts;
     let total_left_ms = work.head.total_deadline_ms().saturating_sub(engine.clock().now_ms()).max(0);
@@ -184,7 +188,9 @@ async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work) -> Opti
     let last_sign_at = || *last_sign.lock().unwrap_or_else(PoisonError::into_inner);
     let stop_grace = Duration::from_millis(engine.settings().stop_grace_ms);
 
-    let job = job(work, engine.clock().now_ms());
+    let pauses = Arc::new(Pauses::default());
+    let mut paused = pauses.follow();
+    job.asks = engine.asks(work, job.client.clone(), pauses.clone());
     let stop = job.cancel.clone();
     let report = |progress: Progress| {
         *last_sign.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
@@ -197,9 +203,10 @@ async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work) -> Opti
     });
     tokio::pin!(running);
     let (code, message) = loop {
+        let pause = *paused.borrow_and_update();
         let (end, code, message) = [
-            Some((attempt_end, "attempt_timeout", "the attempt's absolute time ran out")),
-            Some((total_end, "total_timeout", "the total time for the call ran out")),
+            Some((attempt_end + pause.total(), "attempt_timeout", "the attempt's absolute time ran out")),
+            Some((total_end + pause.total(), "total_timeout", "the total time for the call ran out")),
             timeouts.idle_ms.map(|idle_ms| {
                 (last_sign_at() + millis(idle_ms), "idle_timeout", "the tool reported no progress for too long")
             }),
@@ -214,7 +221,9 @@ async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work) -> Opti
                 return tokio::time::timeout(stop_grace, &mut running).await.ok().filter(is_result);
             }
             () = engine.halting().cancelled() => break ("worker_stopped", "the server stopped while the tool ran"),
-            () = tokio::time::sleep_until(end) => {
+            // A question and its answer are signs of life. The sender lives as long as the job does.
+            Ok(()) = paused.changed() => *last_sign.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now(),
+            () = tokio::time::sleep_until(end), if !pause.is_on() => {
                 let idle_end = timeouts.idle_ms.map(|idle_ms| last_sign_at() + millis(idle_ms));
                 if code != "idle_timeout" || idle_end.is_some_and(|end| end <= Instant::now()) {
                     break (code, message);
@@ -241,20 +250,15 @@ fn never_started(outcome: &Outcome) -> bool {
 fn job(work: &Work, now_ms: i64) -> Job {
     let head = &work.head;
     Job {
-        id: head.id(),
         attempt: head.attempt,
         fencing_token: head.fencing_token,
         effect_key: head.ident.effect_key,
-        tool: head.ident.tool.clone(),
-        arguments: work.arguments.clone(),
         meta: work.meta.clone(),
         may_run_again: head.may_run_again(true, now_ms),
         cancel: work.cancel.child_token(),
-        asks: Arc::new(AsksNobody),
-        client: Arc::default(),
         namespace: head.ident.namespace.clone(),
         principal: head.ident.principal.clone(),
-        continuation: None,
+        ..Job::of_nobody(head.id(), head.ident.tool.clone(), work.arguments.clone())
     }
 }
 
@@ -273,22 +277,16 @@ fn is_error(result: &str) -> bool {
 }
 
 fn rpc_failure(error: &str) -> Failure {
-    use crate::model::execution::ErrorInfo;
-
     #[derive(serde::Deserialize)]
     struct Peek {
         code: serde_json::Number,
     }
     let code =
         serde_json::from_str::<Peek>(error).map_or_else(|_| "unreadable".to_owned(), |peek| peek.code.to_string());
-    let error = ErrorInfo { code: "rpc_error".into(), message: format!("the upstream answered with error {code}") };
-    Failure { kind: FailureKind::RpcError, error, retry_after_ms: None }
-}
-
-fn cannot_ask() -> Failure {
-    use crate::model::execution::ErrorInfo;
-
-    let error = ErrorInfo { code: "input_required".into(), message: "the client cannot be asked".into() };
+    let error = crate::model::execution::ErrorInfo {
+        code: "rpc_error".into(),
+        message: format!("the upstream answered with error {code}"),
+    };
     Failure { kind: FailureKind::RpcError, error, retry_after_ms: None }
 }
 

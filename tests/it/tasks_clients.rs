@@ -38,7 +38,10 @@ async fn the_extensions_client_calls_settles_resumes_and_cancels() {
     let scene = Scene::start("[defaults]\ntask_after = \"100ms\"\n", "").await;
     let url = scene.url().to_owned();
     let quick = run("tasks_ext.mjs", &["--url", &url, "--name", "echo", "--arguments", r#"{"a":1}"#]).await;
-    assert_eq!((member(&quick, "kind"), &member(&quick, "outcome")["status"]), (&json!("immediate"), &json!("completed")));
+    assert_eq!(
+        (member(&quick, "kind"), &member(&quick, "outcome")["status"]),
+        (&json!("immediate"), &json!("completed"))
+    );
 
     let slow = json!({"seconds": 0.7, "text": "one"}).to_string();
     let said = run("tasks_ext.mjs", &["--url", &url, "--name", "slow", "--arguments", &slow]).await;
@@ -82,7 +85,8 @@ async fn the_experimental_api_of_the_older_sdk_creates_streams_and_cancels() {
     let slow = json!({"seconds": 0.3, "text": "one"}).to_string();
     let said = run("tasks_sdk1.mjs", &["--url", &url, "--name", "slow", "--arguments", &slow, "--ttl", "60000"]).await;
     let tools = member(&said, "tools").as_array().unwrap();
-    let support = |name: &str| tools.iter().find(|tool| tool["name"] == name).map(|tool| &tool["execution"]["taskSupport"]);
+    let support =
+        |name: &str| tools.iter().find(|tool| tool["name"] == name).map(|tool| &tool["execution"]["taskSupport"]);
     assert_eq!(support("slow"), Some(&json!("optional")));
     let messages: Vec<&Value> = said.iter().filter_map(|line| line.get("message")).collect();
     assert_eq!(messages[0]["type"], "taskCreated", "{said:?}");

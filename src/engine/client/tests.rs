@@ -34,6 +34,7 @@ fn a_meta_without_a_context_has_the_empty_one() {
 #[test]
 fn a_capability_that_is_null_or_false_is_none() {
     let capabilities = raw(r#"{"a":null,"b":false,"c":{},"d":true}"#).unwrap();
-    let declared: Vec<_> = ["a", "b", "c", "d", "e"].into_iter().filter(|name| declared(&capabilities, &[name])).collect();
+    let declared: Vec<_> =
+        ["a", "b", "c", "d", "e"].into_iter().filter(|name| declared(&capabilities, &[name])).collect();
     assert_eq!(declared, ["c", "d"]);
 }

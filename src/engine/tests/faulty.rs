@@ -13,6 +13,7 @@ use crate::store::{
     self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
+use crate::store::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
 use crate::store::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
 use crate::store::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
@@ -219,6 +220,24 @@ impl Store for Faulty {
     async fn close_task(&self, id: ExecutionId, now_ms: i64) -> Result<bool> {
         self.pass("close_task")?;
         self.inner.close_task(id, now_ms).await
+    }
+    async fn ask(&self, ask: Ask) -> Result<Asked> {
+        self.pass("ask")?;
+        self.inner.ask(ask).await
+    }
+    async fn answer(&self, answers: AnswerInputs) -> Result<Option<AnsweredInputs>> {
+        self.pass("answer")?;
+        self.inner.answer(answers).await
+    }
+    async fn inputs(&self, id: ExecutionId) -> Result<Vec<InputRow>> {
+        self.pass("inputs")?;
+        self.inner.inputs(id).await
+    }
+    async fn inputs_due(&self, until_ms: i64, limit: usize) -> Result<Vec<(ExecutionId, u32)>> {
+        self.inner.inputs_due(until_ms, limit).await
+    }
+    async fn sealing_keys(&self, wanted: WantedKeys) -> Result<Vec<SealingKey>> {
+        self.inner.sealing_keys(wanted).await
     }
     async fn totals(&self) -> Result<BTreeMap<State, u64>> {
         self.inner.totals().await

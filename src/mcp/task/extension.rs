@@ -4,6 +4,7 @@
 use super::projection::Form;
 use super::{failed, invalid, is_declared, not_declared, require, task_id};
 use crate::engine::Error;
+use crate::engine::asking::Told;
 use crate::mcp::face::{Face, SERVER_INFO};
 use crate::mcp::meta::Params;
 use crate::mcp::method::Answer;
@@ -44,7 +45,15 @@ impl Face {
         if responses.iter().any(|(_, response)| !json::is_object(response)) {
             return Err(invalid("a member of params.inputResponses is not an object"));
         }
-        let _ = (shown, responses);
+        // What does not fit its question stays open and is shown again.
+        let answers: Vec<(String, Told)> = responses
+            .into_iter()
+            .filter(|(key, _)| shown.questions.iter().any(|open| open.key == *key))
+            .map(|(key, response)| (key.into_owned(), Told::Result(json::one_line(response.get()).into())))
+            .collect();
+        if !answers.is_empty() {
+            self.engine.answer(shown.task.row.id, answers, principal).await.map_err(failed)?;
+        }
         Ok(acknowledged())
     }
 

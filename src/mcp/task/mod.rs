@@ -17,11 +17,12 @@ use std::str::FromStr;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use self::projection::{Open, Seen, Status};
+use self::projection::{Seen, Status};
 use super::answer::{self, Audience, Reply};
 use super::face::Face;
 use super::meta::Params;
 use super::reject::{RpcError, Source, code};
+use crate::engine::asking::OpenQuestion;
 use crate::engine::task::Task;
 use crate::engine::waiters::Settled;
 use crate::model::execution::State;
@@ -42,7 +43,7 @@ type Failed = (Source, RpcError);
 /// A task with everything that its reader is shown.
 pub struct Shown {
     task: Task,
-    questions: Vec<Open>,
+    questions: Vec<OpenQuestion>,
     reply: Option<Reply>,
     poll_ms: i64,
 }
@@ -81,18 +82,13 @@ impl Face {
             answer::settled(&settled, false, audience)
         });
         let questions = match task.head.state {
-            State::Waiting => self.open_questions(task.row.id).await?,
+            State::Waiting => self.engine.questions(task.row.id).await.map_err(failed)?,
             _ => Vec::new(),
         };
         let age_ms = self.engine.clock().now_ms() - task.row.created_at_ms;
         let (min_ms, max_ms) = (self.settings.task_poll_min_ms, self.settings.task_poll_max_ms);
         let poll_ms = projection::poll_ms(age_ms, min_ms, max_ms);
         Ok(Shown { task, questions, reply, poll_ms })
-    }
-
-    /// What the client of an execution has not answered.
-    async fn open_questions(&self, _id: ExecutionId) -> Result<Vec<Open>, Failed> {
-        Ok(Vec::new())
     }
 }
 

@@ -9,13 +9,14 @@ use std::fmt::Write;
 
 use serde_json::json;
 
+use crate::engine::asking::OpenQuestion;
 use crate::engine::view::Time;
 use crate::mcp::answer::{Reply, execution_member};
 use crate::mcp::face::SERVER_INFO;
 use crate::mcp::reject::push_json_string;
 use crate::mcp::splice::{EXECUTION_MEMBER, SERVER_INFO_MEMBER};
 use crate::model::execution::{Effect, Head, State};
-use crate::store::{Payload, TaskRow, TaskVariant};
+use crate::store::{TaskRow, TaskVariant};
 
 #[cfg(test)]
 mod tests;
@@ -53,17 +54,6 @@ impl Status {
     }
 }
 
-/// A question that the client has not answered.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Open {
-    /// Its name within the task; never used twice.
-    pub key: String,
-    /// What is asked for, such as `elicitation/create`.
-    pub method: String,
-    /// The parameters, as the tool's server wrote them.
-    pub params: Payload,
-}
-
 /// What a task is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
@@ -72,7 +62,7 @@ pub struct Seen<'a> {
     /// The execution, as its reader may see it.
     pub head: &'a Head,
     /// What the client has not answered.
-    pub questions: &'a [Open],
+    pub questions: &'a [OpenQuestion],
     /// What the caller of an execution that has settled is answered.
     pub reply: Option<&'a Reply>,
     /// When to look again, in milliseconds.
@@ -210,7 +200,7 @@ impl Seen<'_> {
 }
 
 /// The questions as `inputRequests`.
-fn push_requests(out: &mut String, questions: &[Open]) {
+fn push_requests(out: &mut String, questions: &[OpenQuestion]) {
     out.push('{');
     for (n, question) in questions.iter().enumerate() {
         if n > 0 {

@@ -2,6 +2,7 @@
 //! against somebody's own database. Knows no driver: it sees the trait only, and time is what it says.
 
 mod commands;
+mod inputs;
 mod leasing;
 mod listings;
 mod payloads;
@@ -128,6 +129,14 @@ macro_rules! store_cases {
                 a_worker_that_left_is_dead_while_it_holds_leases,
                 a_step_is_stored_once_by_whoever_holds_the_lease,
                 the_newest_checkpoint_is_kept_and_goes_with_the_payloads,
+            ],
+            inputs: [
+                a_question_is_stored_with_its_wait_and_answered_once,
+                a_question_needs_the_lease,
+                a_question_of_a_lost_attempt_keeps_its_answer_for_the_next,
+                a_parked_round_gives_its_lease_up_and_keeps_its_state,
+                questions_of_what_has_ended_are_withdrawn_and_go_with_the_payloads,
+                sealing_keys_rotate_and_the_one_before_is_kept,
             ],
             sessions: [
                 a_session_comes_back_whole_in_another_process,

@@ -8,6 +8,7 @@ mod checkpoint;
 mod events;
 mod fault;
 mod heads;
+mod inputs;
 mod inspect;
 mod lists;
 mod liveness;
@@ -64,6 +65,7 @@ use self::reader::Readers;
 use self::tx::Tx;
 use self::watch::Watch;
 use self::writer::{CLOSED, Job, Shared, Task, Writer};
+use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
 use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
@@ -283,6 +285,26 @@ impl Store for SqliteStore {
 
     async fn progressed(&self, id: ExecutionId) -> Result<Progressed> {
         self.point(move |read| workers::progressed(read.connection, id)).await
+    }
+
+    async fn ask(&self, ask: Ask) -> Result<Asked> {
+        self.write(move |tx| inputs::ask(tx, &ask)).await
+    }
+
+    async fn answer(&self, answers: AnswerInputs) -> Result<Option<AnsweredInputs>> {
+        self.write(move |tx| inputs::answer(tx, &answers)).await
+    }
+
+    async fn inputs(&self, id: ExecutionId) -> Result<Vec<InputRow>> {
+        self.point(move |read| inputs::all(read.connection, id)).await
+    }
+
+    async fn inputs_due(&self, until_ms: i64, limit: usize) -> Result<Vec<(ExecutionId, u32)>> {
+        self.list(move |read| inputs::due(read.connection, until_ms, limit)).await
+    }
+
+    async fn sealing_keys(&self, wanted: WantedKeys) -> Result<Vec<SealingKey>> {
+        self.write(move |tx| inputs::keys(tx, &wanted)).await
     }
 
     async fn open_task(&self, row: TaskRow) -> Result<TaskRow> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, params};
 
 use super::fault::{Fault, Sql};
+use super::inputs;
 use super::inspect;
 use super::open::name_file;
 use super::rows::{Id, IdText};
@@ -116,6 +117,7 @@ const DELETE_EVENTS: &str = "DELETE FROM execution_events WHERE execution_id = ?
 
 fn delete_payloads(connection: &Connection, id: ExecutionId) -> Sql<()> {
     connection.prepare_cached(DELETE_PAYLOADS)?.execute([IdText::execution(id)])?;
+    inputs::forget(connection, id)?;
     workers::forget_progress(connection, id)
 }
 

@@ -52,7 +52,8 @@ macro_rules! head_columns {
          e.effect_key, e.retry_of, e.bound_to, e.start_by_ms, e.state, e.attempt, e.attempts_allowed, \
          e.fencing_token, e.lease_worker, e.lease_process, e.lease_expires_at_ms, e.effect_possible, e.continues, \
          e.run_at_ms, e.created_at_ms, e.updated_at_ms, e.ended_at_ms, e.next_seq, e.is_error, e.source, \
-         e.error_code, e.error_message, e.effect, e.notes, e.version, e.waiter, e.delivered_at_ms, e.handle_given"
+         e.error_code, e.error_message, e.effect, e.notes, e.version, e.waiter, e.delivered_at_ms, e.handle_given, \
+         e.waited_ms, e.waiting_since_ms"
     };
 }
 pub(super) use head_columns;
@@ -110,6 +111,8 @@ pub(super) fn head(connection: &Connection, policies: &Policies, row: &Row<'_>) 
         waiter: optional_id(row, 34)?,
         delivered_at_ms: row.get(35)?,
         handle_given: row.get(36)?,
+        waited_ms: row.get(37)?,
+        waiting_since_ms: row.get(38)?,
     })
 }
 
@@ -182,8 +185,8 @@ pub(super) fn insert(connection: &Connection, head: &Head, policy_id: &str) -> S
 const UPDATE: &str = "UPDATE executions SET state = ?3, attempt = ?4, attempts_allowed = ?5, fencing_token = ?6, \
     lease_worker = ?7, lease_process = ?8, lease_expires_at_ms = ?9, effect_possible = ?10, continues = ?11, \
     run_at_ms = ?12, deadline_at_ms = ?13, updated_at_ms = ?14, ended_at_ms = ?15, next_seq = ?16, is_error = ?17, \
-    source = ?18, error_code = ?19, error_message = ?20, effect = ?21, notes = ?22, version = ?2 + 1 \
-    WHERE id = ?1 AND version = ?2";
+    source = ?18, error_code = ?19, error_message = ?20, effect = ?21, notes = ?22, \
+    waited_ms = ?23, waiting_since_ms = ?24, version = ?2 + 1 WHERE id = ?1 AND version = ?2";
 
 /// Writes what events change, over the row of `head.version`, and counts the version up.
 pub(super) fn update(connection: &Connection, head: &mut Head) -> Sql<()> {
@@ -212,6 +215,8 @@ pub(super) fn update(connection: &Connection, head: &mut Head) -> Sql<()> {
         error.map(|error| error.message.as_str()),
         head.effect.map(effect_name),
         head.notes,
+        head.waited_ms,
+        head.waiting_since_ms,
     ])?;
     counted(head, updated)
 }

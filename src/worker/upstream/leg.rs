@@ -15,8 +15,8 @@ use super::overheard::Overheard;
 use super::request::Request;
 use super::settings::{EraChoice, LegLimits, Transport, UpstreamSettings};
 use super::snapshot::{ServerFacts, Tool};
-use crate::model::revision::Revision;
 use super::stdio::StdioLeg;
+use crate::model::revision::Revision;
 
 /// Why a leg could not be opened.
 #[derive(Debug)]

@@ -64,11 +64,8 @@ impl Caller for Attempt<'_> {
     async fn ask(&self, request: &ServerRequest) -> Answer {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let params = request.params.as_ref().map_or("{}", |params| params.get());
-        let question = Question {
-            key: format!("q{number}"),
-            method: request.method.clone(),
-            params: Arc::from(one_line(params)),
-        };
+        let question =
+            Question { key: format!("q{number}"), method: request.method.clone(), params: Arc::from(one_line(params)) };
         let told = match self.job.asks.ask(question).await {
             Ok(Told::Result(result)) => RawValue::from_string(result.to_string()).map(Answer::Result),
             Ok(Told::Error(error)) => RawValue::from_string(error.to_string()).map(Answer::Error),

@@ -7,9 +7,9 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::engine::waiters::Progress;
 use crate::model::decide::FailureKind;
 use crate::model::id::ExecutionId;
-use crate::engine::waiters::Progress;
 use crate::worker::legs::LegSettings;
 use crate::worker::upstream::{StdioSettings, Transport, Upstream, UpstreamSettings};
 

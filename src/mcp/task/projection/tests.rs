@@ -51,13 +51,20 @@ fn failed_with(code: &str, message: &str) -> Head {
     Head { error: Some(ErrorInfo { code: code.into(), message: message.into() }), ..head(State::Failed) }
 }
 
-fn question(key: &str) -> Open {
-    Open { key: key.into(), method: "elicitation/create".into(), params: r#"{"message": "?","n":1.0}"#.into() }
+fn question(key: &str) -> OpenQuestion {
+    OpenQuestion {
+        number: 1,
+        round: 1,
+        key: key.into(),
+        method: "elicitation/create".into(),
+        params: r#"{"message": "?","n":1.0}"#.into(),
+        asked_at_ms: CREATED_MS,
+    }
 }
 
 struct Case {
     head: Head,
-    questions: Vec<Open>,
+    questions: Vec<OpenQuestion>,
     reply: Option<Reply>,
 }
 

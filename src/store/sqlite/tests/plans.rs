@@ -1,6 +1,6 @@
 //! Hot statements use their indexes, on an empty table as on a full one.
 
-use super::super::{lists, prune, sessions, submit, tasks, workers};
+use super::super::{inputs, lists, prune, sessions, submit, tasks, workers};
 use super::TempFile;
 
 #[tokio::test]
@@ -8,9 +8,16 @@ async fn hot_statements_never_walk_a_whole_table() {
     let file = TempFile::new();
     drop(file.store().await.unwrap());
     let raw = file.raw();
-    let statements =
-        [lists::STATEMENTS, submit::STATEMENTS, prune::STATEMENTS, workers::STATEMENTS, sessions::STATEMENTS].concat();
-    let statements = [statements, tasks::STATEMENTS.to_vec()].concat();
+    let statements = [
+        lists::STATEMENTS,
+        submit::STATEMENTS,
+        prune::STATEMENTS,
+        workers::STATEMENTS,
+        sessions::STATEMENTS,
+        inputs::STATEMENTS,
+        tasks::STATEMENTS,
+    ]
+    .concat();
     assert!(statements.len() > 15);
     for sql in statements {
         let mut statement = raw.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();

@@ -111,9 +111,7 @@ async fn a_question_that_the_server_takes_back_is_not_answered() {
     let request = server.expect("tools/call").await;
     server.write(QUESTION).await;
     let (_, mut reply) = soon(asked.recv()).await.unwrap();
-    server
-        .write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s-1"}}"#)
-        .await;
+    server.write(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s-1"}}"#).await;
     soon(reply.closed()).await;
     server.answer(&request, json!({})).await;
     result(soon(running).await.unwrap());
@@ -126,8 +124,7 @@ async fn the_silence_of_a_server_that_waits_for_an_answer_does_not_count() {
     let (conversation, mut server) = open_party(CAPABILITIES, Tell::default()).await;
     let (person, mut asked) = Person::new();
     let idle = std::time::Duration::from_millis(150);
-    let running =
-        begin_as(&conversation, &person, call("t", "{}"), Bounds { idle_timeout: Some(idle), ..bounds() });
+    let running = begin_as(&conversation, &person, call("t", "{}"), Bounds { idle_timeout: Some(idle), ..bounds() });
     let request = server.expect("tools/call").await;
     server.write(QUESTION).await;
     let (_, reply) = soon(asked.recv()).await.unwrap();

@@ -39,9 +39,9 @@ fn listing(seen: &Seen) -> Option<axum::response::Response> {
         "capabilities": {"tools": {}, "resources": {"subscribe": true, "listChanged": true}, "prompts": {}}});
     Some(match (seen.method(), seen.body["params"]["cursor"].as_str()) {
         ("server/discover", _) => seen.result(whole),
-        ("resources/list", None) => {
-            seen.result(json!({"resources": [{"uri": "a://1", "x": 1.0}], "nextCursor": "2", "ttlMs": 5, "cacheScope": "public"}))
-        }
+        ("resources/list", None) => seen.result(
+            json!({"resources": [{"uri": "a://1", "x": 1.0}], "nextCursor": "2", "ttlMs": 5, "cacheScope": "public"}),
+        ),
         ("resources/list", Some("2")) => seen.result(json!({"resources": [{"uri": "a://2"}]})),
         ("resources/templates/list", _) => seen.error(404, -32601, "no templates"),
         ("prompts/list", _) => seen.result(json!({"prompts": [{"name": "p"}], "ttlMs": 7})),
@@ -103,7 +103,9 @@ async fn subscriptions_are_counted_and_listened_for() {
     soon(upstream.unsubscribe("a://1")).await.unwrap();
     soon(upstream.unsubscribe("a://1")).await.unwrap();
     let listens = |seen: &Seen| seen.method() == "subscriptions/listen";
-    let last = server.wait_for(move |seen| listens(seen) && seen.body["params"]["notifications"].get("resourceSubscriptions").is_none());
+    let last = server.wait_for(move |seen| {
+        listens(seen) && seen.body["params"]["notifications"].get("resourceSubscriptions").is_none()
+    });
     assert_eq!(last.await.body["params"]["notifications"], json!({"resourcesListChanged": true}));
     assert!(told.lock().unwrap().is_empty());
 }
@@ -181,6 +183,7 @@ async fn a_legacy_server_is_told_the_level_before_the_call_that_wants_it() {
         result(reply.map(|reply| reply.answer));
     }
     // The leg is shared: the most talkative level counts.
-    let levels: Vec<_> = server.seen("logging/setLevel").iter().map(|seen| seen.body["params"]["level"].clone()).collect();
+    let levels: Vec<_> =
+        server.seen("logging/setLevel").iter().map(|seen| seen.body["params"]["level"].clone()).collect();
     assert_eq!(levels, [json!("info"), json!("debug")]);
 }

@@ -75,7 +75,8 @@ async fn questions_and_state_are_handed_on_and_come_back_byte_for_byte() {
     assert_eq!(&*questions[1].params, r#"{"x":1.0}"#);
     assert_eq!(state.as_deref(), Some("\"s\u{e9}1\""));
 
-    let responses = vec![("b".to_owned(), r#"{"action":"accept","content":{"n":1.0}}"#.into()), ("a".to_owned(), "{}".into())];
+    let responses =
+        vec![("b".to_owned(), r#"{"action":"accept","content":{"n":1.0}}"#.into()), ("a".to_owned(), "{}".into())];
     let continuation = Some(Continuation { state: state.map(Into::into), responses });
     let Outcome::Result(result) = run(&server, Job { continuation, ..of_modern() }).await else { panic!() };
     let result: Value = serde_json::from_str(&result).unwrap();
@@ -201,7 +202,9 @@ async fn a_cancelled_call_cancels_its_task() {
     cancel.cancel();
     server.wait_for(|seen| seen.method() == "tasks/cancel").await;
     match soon(running).await.unwrap() {
-        Outcome::Failed(failure) => assert_eq!((failure.kind, failure.error.code.as_str()), (FailureKind::Lost, "cancelled")),
+        Outcome::Failed(failure) => {
+            assert_eq!((failure.kind, failure.error.code.as_str()), (FailureKind::Lost, "cancelled"))
+        }
         other => panic!("{other:?}"),
     }
 }
