@@ -20,6 +20,7 @@ pub mod log;
 pub mod mcp_client;
 pub mod output;
 pub mod schemas;
+pub mod sessions;
 pub mod source;
 pub mod stage;
 pub mod stores;
@@ -95,6 +96,7 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
             Command::Call(args) => call::run(args, out).await,
             Command::Executions(args) => executions::run(args, out).await,
             Command::Workers(args) => workers::run(args, out).await,
+            Command::Sessions(args) => sessions::run(args, out).await,
             Command::Init(args) => init::run(args, out),
             Command::Install(args) => install::install(args, out),
             Command::Uninstall(args) => install::uninstall(args, out),

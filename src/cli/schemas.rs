@@ -18,6 +18,7 @@ use super::source::Done;
 use super::token::TokenView;
 use crate::engine::export::ExportLine;
 use crate::engine::remote::listing::WorkerView;
+use crate::engine::sessions::SessionView;
 use crate::engine::view::{ChangeView, EventView, ExecutionView, ResultView, ToolView};
 use crate::engine::why::Why;
 
@@ -48,6 +49,8 @@ pub const OUTPUTS: &[Output] = &[
     Output { command: "executions tail", make: of::<ChangeView<'static>> },
     Output { command: "executions why", make: of::<Why> },
     Output { command: "install", make: of::<Row> },
+    Output { command: "sessions close", make: of::<SessionView> },
+    Output { command: "sessions list", make: of::<SessionView> },
     Output { command: "token create", make: of::<TokenView<'static>> },
     Output { command: "token list", make: of::<TokenView<'static>> },
     Output { command: "token revoke", make: of::<TokenView<'static>> },

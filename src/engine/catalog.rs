@@ -12,7 +12,7 @@ use crate::model::policy::{Identity, OnDisconnect, OnTaskExpiry, Policy, Tasks};
 use crate::model::revision::Revision;
 
 /// One tool as it is offered and run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Tool {
     /// The name clients call it by.
     pub exposed: String,

@@ -30,7 +30,11 @@ pub const RESPONSES_MEMBER: &str = "durable-mcp/inputResponses";
 
 /// Questions that are waited for in this process.
 #[derive(Debug, Default)]
-pub(super) struct Asking(Mutex<HashMap<ExecutionId, (usize, Arc<Notify>)>>);
+pub(super) struct Asking {
+    entries: Mutex<HashMap<ExecutionId, (usize, Arc<Notify>)>>,
+    /// Held while callers are told what is open: whoever tells last has read last.
+    telling: tokio::sync::Mutex<()>,
+}
 
 impl Asking {
     fn enter(&self, id: ExecutionId) -> Arc<Notify> {
@@ -63,7 +67,7 @@ impl Asking {
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<ExecutionId, (usize, Arc<Notify>)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -144,7 +148,7 @@ impl Engine {
             return Ok(Parked::Known(answered(&rows)));
         }
         self.running.remove(work.lease());
-        self.told_questions(&head).await;
+        self.told_questions(head.id()).await;
         Ok(Parked::Waiting)
     }
 
@@ -163,14 +167,10 @@ impl Engine {
     /// The open questions of an execution.
     pub async fn questions(&self, id: ExecutionId) -> Result<Vec<OpenQuestion>> {
         let Some(head) = self.store.heads(&[id]).await?.pop() else { return Ok(Vec::new()) };
-        self.open_questions(&head).await
-    }
-
-    async fn open_questions(&self, head: &Head) -> Result<Vec<OpenQuestion>> {
         if head.state != State::Waiting {
             return Ok(Vec::new());
         }
-        Ok(open(head, &self.store.inputs(head.id()).await?))
+        Ok(open(&head, &self.store.inputs(id).await?))
     }
 
     /// Every question of a caller's execution; a foreign one is as if it were missing.
@@ -236,8 +236,7 @@ impl Engine {
         let Some(done) = done? else { return Err(Error::NotFound(id.to_string())) };
         self.asking.tell(id);
         let open = open(&done.head, &done.rows);
-        self.watchers.tell(id);
-        self.waiters.asked(id, Round { questions: open.clone() });
+        self.told_questions(id).await;
         if done.head.state == State::Ready {
             self.slots.announce(&done.head.ident.upstream);
             self.waiters.look_again();
@@ -266,15 +265,16 @@ impl Engine {
     }
 
     /// Tells the callers here which questions of the execution are open. A failure is made up for by the next look.
-    pub(super) async fn told_questions(&self, head: &Head) {
-        self.watchers.tell(head.id());
-        if !self.waiters.are_there(head.id()) {
+    pub(super) async fn told_questions(&self, id: ExecutionId) {
+        self.watchers.tell(id);
+        if !self.waiters.are_there(id) {
             return;
         }
-        match self.open_questions(head).await {
-            Ok(questions) => self.waiters.asked(head.id(), Round { questions }),
+        let _telling = self.asking.telling.lock().await;
+        match self.questions(id).await {
+            Ok(questions) => self.waiters.asked(id, Round { questions }),
             Err(error) => {
-                tracing::warn!(execution = %head.id(), code = error.code(), "a question could not be told: {error}");
+                tracing::warn!(execution = %id, code = error.code(), "a question could not be told: {error}");
                 self.waiters.look_again();
             }
         }
@@ -376,12 +376,12 @@ impl Asks for Holder {
         let asked = engine.store.ask(ask).await;
         drop(flight);
         let asked = asked.map_err(|error| AskError::Store(error.to_string()))?;
-        let Asked::Stored { head, rows } = asked else { return Err(AskError::Withdrawn) };
+        let Asked::Stored { rows, .. } = asked else { return Err(AskError::Withdrawn) };
         let Some(mut row) = rows.into_iter().next() else { return Err(AskError::Withdrawn) };
         if row.outcome.is_none() {
             waiting.number = Some(row.number);
             let _pause = self.pauses.begin();
-            engine.told_questions(&head).await;
+            engine.told_questions(id).await;
             // Answers that came elsewhere are seen by looking.
             engine.waiters.look_again();
             loop {

@@ -17,6 +17,8 @@ pub const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
 pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
 /// A log message.
 pub const MESSAGE: &str = "notifications/message";
+/// Not of MCP, and never passed on: the server has made a task of a call, so its caller may get one too.
+pub const TASKED: &str = "durable-mcp/tasked";
 
 /// Notices that a follower has not taken yet; a slower one loses the oldest and is told how many.
 const QUEUE: usize = 1_024;
@@ -65,11 +67,10 @@ impl Default for Notices {
 impl Engine {
     /// Passes a notice on. Nobody may be there to take it.
     pub fn tell(&self, notice: Notice) {
-        if let Addressee::Execution(id) = notice.to {
-            return self.waiters.message(id, notice);
+        match notice.to {
+            Addressee::Execution(id) => self.waiters.message(id, notice),
+            _ => drop(self.notices.0.send(notice)),
         }
-        // Nobody may follow.
-        let _ = self.notices.0.send(notice);
     }
 
     /// Follows all notices but those of executions, which go to the callers of these.

@@ -333,7 +333,7 @@ impl Engine {
                 self.waiters.look_again();
             }
             State::Leased => {}
-            State::Waiting => self.told_questions(head).await,
+            State::Waiting => self.told_questions(head.id()).await,
             State::Completed | State::Failed | State::Cancelled | State::Unknown => {
                 self.slots.dequeue(&head.ident.upstream, head.id());
                 self.observers.tell(head.id());

@@ -197,8 +197,8 @@ impl Engine {
             }
             if head.state.is_settled() {
                 self.settle(head, None).await?;
-            } else {
-                self.told_questions(&head).await;
+            } else if head.state == State::Waiting || self.waiters.knows_questions(head.id()) {
+                self.told_questions(head.id()).await;
             }
         }
         Ok(())

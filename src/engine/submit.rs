@@ -242,7 +242,7 @@ impl Engine {
         };
         match head {
             Some(head) if head.state.is_settled() => self.settle(head, None).await?,
-            Some(head) if head.state == State::Waiting => self.told_questions(&head).await,
+            Some(head) if head.state == State::Waiting => self.told_questions(head.id()).await,
             _ => {}
         }
         Ok(ticket)

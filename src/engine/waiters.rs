@@ -190,6 +190,13 @@ impl Waiters {
         }
     }
 
+    /// True when somebody was told of an open question of `id`.
+    pub fn knows_questions(&self, id: ExecutionId) -> bool {
+        let entries = self.entries();
+        let round = entries.get(&id).and_then(|entry| entry.sight.borrow().asked.clone());
+        round.is_some_and(|round| !round.questions.is_empty())
+    }
+
     /// What is waited for and has not settled.
     pub fn unsettled(&self) -> Vec<ExecutionId> {
         let entries = self.entries();

@@ -14,6 +14,7 @@ pub mod openapi;
 pub mod proxy;
 pub mod refusal;
 pub mod router;
+pub mod sessions;
 pub mod token;
 pub mod tools;
 pub mod worker;

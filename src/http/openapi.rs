@@ -14,7 +14,7 @@ use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
 use super::refusal::{PROBLEM_JSON, Refusal, json};
-use super::{events, executions, health, tools, worker, workers};
+use super::{events, executions, health, sessions, tools, worker, workers};
 
 #[cfg(test)]
 mod tests;
@@ -45,6 +45,8 @@ mod tests;
         health::ready,
         workers::list,
         workers::drain_one,
+        sessions::list,
+        sessions::close,
         worker::register::register,
         worker::register::deregister,
         worker::register::stats,
@@ -60,6 +62,7 @@ mod tests;
     tags(
         (name = "executions", description = "Looking at executions. A foreign one is as if it were missing."),
         (name = "workers", description = "Who runs tools."),
+        (name = "sessions", description = "MCP sessions of clients up to revision 2025-11-25."),
         (name = "orders", description = "Cancel, retry, resolve. Each is an event with its principal and reason."),
         (name = "events", description = "What happens, as it happens."),
         (name = "tools", description = "What is offered, its policy, and who said so."),

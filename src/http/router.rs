@@ -10,7 +10,7 @@ use super::health::{self, Readiness};
 use super::openapi;
 use super::refusal::Refusal;
 use super::tools::Tools;
-use super::{events, executions, tools, worker, workers};
+use super::{events, executions, sessions, tools, worker, workers};
 use crate::engine::Engine;
 use crate::engine::view::SourceOf;
 
@@ -37,6 +37,7 @@ pub fn router(mcp: Router, parts: Parts<'_>) -> Router {
         .merge(events::routes(engine.clone(), streams))
         .merge(worker::routes(engine.clone(), limits))
         .merge(workers::routes(engine.clone()))
+        .merge(sessions::routes(engine.clone()))
         .merge(openapi::routes())
         .fallback(async || {
             Refusal::not_found(

@@ -92,6 +92,19 @@ pub fn plain(words: &str, is_error: bool, era: Era) -> Reply {
     Reply::Result(spliced(&result.to_string(), &additions))
 }
 
+/// A result that is none yet: what the client has to answer first (2026-07-28). `members` are `inputRequests` and
+/// `requestState`, as JSON.
+pub fn input_required(members: &str, head: &Head, (attached, audience): (bool, Audience)) -> Reply {
+    let execution = execution_member(head, attached);
+    let info = match server_info(audience.era) {
+        Some(info) => format!(",\"{}\":{info}", splice::SERVER_INFO_MEMBER),
+        None => String::new(),
+    };
+    Reply::Result(format!(
+        "{{\"resultType\":\"input_required\",{members},\"_meta\":{{\"durable-mcp/execution\":{execution}{info}}}}}"
+    ))
+}
+
 /// The error for a verb that could not be done.
 pub fn refused(error: &engine::Error) -> RpcError {
     use crate::store::Error as Store;

@@ -9,9 +9,10 @@ use tokio::time::Instant;
 use super::answer::{self, Audience, Reply};
 use super::builtin::{self, Builtin};
 use super::call_params::CallParams;
-use super::conversation::Kind;
 pub use super::conversation::{Answered, Conversation, Hold, Step, progress_params};
+use super::conversation::{Asking, Kind};
 use super::face::Face;
+use super::input;
 use super::keys;
 use super::progress::Rising;
 use super::reject::{RpcError, code};
@@ -19,12 +20,15 @@ use super::session::Flight;
 use super::task::create::{Pending, Related};
 use super::task::failed as task_failed;
 use super::task::offer::{Offer, offer};
+use crate::engine::catalog::Tool;
+use crate::engine::client::{self, ClientContext};
+use crate::engine::inputs::RESPONSES_MEMBER;
 use crate::engine::submit::Call;
 use crate::engine::ticket::Ticket;
 use crate::model::event::Order;
 use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
-use crate::model::policy::OnDisconnect;
+use crate::model::policy::{OnDisconnect, Unkeyed};
 use crate::model::principal::{Principal, Scope};
 use crate::model::revision::{Era, Revision};
 use crate::store::TaskVariant;
@@ -38,10 +42,17 @@ pub struct Caller {
     pub name: String,
     /// The era of the request.
     pub era: Era,
-    /// The revision of the request.
-    pub revision: Revision,
     /// The HTTP header `Idempotency-Key`, each time it was sent.
     pub key_headers: Vec<Vec<u8>>,
+    /// What an upstream may need to know of the client.
+    pub client: Arc<ClientContext>,
+}
+
+impl Caller {
+    /// The revision of the request.
+    pub fn revision(&self) -> Revision {
+        self.client.revision.as_deref().and_then(Revision::find).unwrap_or(Revision::ASSUMED)
+    }
 }
 
 /// What becomes of an offer.
@@ -68,7 +79,17 @@ impl Face {
         caller: &Caller,
         flight: Option<Arc<Flight>>,
     ) -> Begun {
-        match self.begin(params, caller, flight).await {
+        let begun = match params.request_state.as_deref() {
+            // It goes to its execution before any key is looked at.
+            Some(state) => self.continue_call((params, state), caller, flight).await,
+            None => self.begin(params, caller, flight).await,
+        };
+        match begun {
+            Ok(Begun::Waiting(mut conversation)) if caller.era == Era::Modern => {
+                let arguments = params.arguments.map_or("{}", |raw| raw.get());
+                conversation.request = Some((params.name.to_string(), arguments.into()));
+                Begun::Waiting(conversation)
+            }
             Ok(begun) => begun,
             Err(error) => Begun::Answer(Answered::of(Reply::Error(error))),
         }
@@ -90,7 +111,12 @@ impl Face {
             tool = self.listing().await.find(&params.name, namespace).cloned();
         }
         let tool = tool.ok_or_else(|| self.unknown_tool(&params.name))?;
-        let offered = offer(params, caller.revision, &tool)?;
+        let offered = offer(params, caller.revision(), &tool)?;
+        // Answers to what was never asked here are a new wish.
+        let tool = match input::unasked_responses(params) {
+            Some(_) => fresh(&tool),
+            None => tool,
+        };
         let headers = caller.key_headers.iter().map(Vec::as_slice);
         let key = keys::resolve(params, headers, tool.service.key_argument.as_deref()).map_err(|e| e.rpc_error())?;
         let arguments = params.arguments.map_or("{}", |raw| raw.get());
@@ -105,7 +131,7 @@ impl Face {
             caller: if caller.principal.is_anonymous() { caller.name.clone() } else { String::new() },
             key: key.map(|key| key.into_owned()),
             arguments: arguments.into(),
-            meta: upstream_meta(params),
+            meta: stored_meta(params, &caller.client),
         };
         let ticket = self.engine.submit(call).await.map_err(|error| answer::refused(&error))?;
         let wait_ms = params.meta.wait_ms.unwrap_or(tool.service.wait_ms);
@@ -259,7 +285,44 @@ impl Face {
             response: None,
             pending: None,
             related: None,
+            client: caller.client.clone(),
+            principal: caller.principal.clone(),
+            request: None,
+            asking: Asking::default(),
         }
+    }
+
+    /// The caller waits again for an execution of its own, by a call of the same tool.
+    pub(super) async fn wait_again(
+        self: &Arc<Self>,
+        id: ExecutionId,
+        (params, caller): (&CallParams<'_>, &Caller),
+        flight: Option<Arc<Flight>>,
+    ) -> Result<Begun, RpcError> {
+        let ticket = self.attach(id, caller).await?;
+        let tool = self.engine.catalog().listing().find(&params.name, &caller.principal.namespace).cloned();
+        let service = tool.as_ref().map(|tool| &tool.service);
+        let budget_ms = service.map_or(self.settings.result_wait_ms, |service| service.wait_ms);
+        let wait_ms = params.meta.wait_ms.unwrap_or(budget_ms);
+        let audience = self.audience(caller.era);
+        let offered = match &tool {
+            Some(tool) => offer(params, caller.revision(), tool)?,
+            None => None,
+        };
+        let pending = match self.offered(offered, &ticket, wait_ms).await? {
+            Offered::Later(pending) => pending,
+            Offered::Task(reply) => {
+                let response = service.and_then(|service| service.response);
+                return Ok(Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)), response }));
+            }
+        };
+        let mut conversation = self.conversation(ticket, &params.name, (wait_ms, audience), caller);
+        conversation.pending = pending;
+        if let Some(service) = service {
+            conversation.on_disconnect = service.on_disconnect;
+            conversation.response = service.response;
+        }
+        Ok(conversation.begun(flight))
     }
 
     pub(super) fn audience(&self, era: Era) -> Audience {
@@ -298,9 +361,9 @@ fn require(caller: &Caller, scope: Scope) -> Result<(), RpcError> {
     Err(RpcError::new(code::INVALID_REQUEST, words))
 }
 
-/// The caller's `_meta` members that go upstream, as one object: what the protocol and we do not own, and the trace
-/// context.
-fn upstream_meta(params: &CallParams<'_>) -> Option<Arc<str>> {
+/// What is kept of the call beside its arguments, as one object: the caller's `_meta` members that the protocol and we
+/// do not own, the trace context, and under our own names what never goes upstream as it is.
+fn stored_meta(params: &CallParams<'_>, client: &ClientContext) -> Option<Arc<str>> {
     let meta = &params.meta;
     let trace = [
         ("traceparent", &meta.trace.traceparent),
@@ -316,5 +379,24 @@ fn upstream_meta(params: &CallParams<'_>) -> Option<Arc<str>> {
     for (name, value) in &meta.passthrough {
         members.push(format!("{}:{}", serde_json::json!(name), value.get()));
     }
+    if let Some(responses) = input::unasked_responses(params) {
+        members.push(format!("\"{RESPONSES_MEMBER}\":{responses}"));
+    }
+    if says_something(client) {
+        members.push(format!("\"{}\":{}", client::MEMBER, client.to_json()));
+    }
     (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")).into())
+}
+
+/// A client that declares nothing and has no session is like any other: nothing has to be kept of it.
+fn says_something(client: &ClientContext) -> bool {
+    let declares = client.capabilities.as_deref().is_some_and(|raw| !matches!(raw.get(), "{}" | "null"));
+    declares || client.session.is_some() || client.log_level.is_some()
+}
+
+/// The tool, with calls without a key that are never taken for an earlier one.
+fn fresh(tool: &Arc<Tool>) -> Arc<Tool> {
+    let mut tool = (**tool).clone();
+    tool.identity.unkeyed = Unkeyed::None;
+    Arc::new(tool)
 }

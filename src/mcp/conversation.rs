@@ -1,5 +1,6 @@
 //! One caller's request while it waits: what it is told next, and how it leaves. Speaks no transport.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -8,19 +9,24 @@ use super::answer::{self, Audience, Reply};
 use super::call::Begun;
 use super::face::Face;
 use super::id::Id;
+use super::input;
 use super::progress::Rising;
 use super::reject::{RpcError, code};
 use super::session::Flight;
 use super::task::create::{Pending, Related};
 use super::task::experimental;
-use crate::engine::asking::Round;
-use crate::engine::notices::Notice;
+use crate::engine::asking::{OpenQuestion, Round};
+use crate::engine::client::ClientContext;
+use crate::engine::notices::{Notice, TASKED};
 use crate::engine::ticket::{News, Ticket};
 use crate::engine::waiters::Progress;
 use crate::model::event::Order;
+use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
 use crate::model::policy::OnDisconnect;
-use crate::store::crash;
+use crate::model::principal::Principal;
+use crate::model::revision::Era;
+use crate::store::{Payload, crash};
 
 /// How an answer ends for whoever asks the same again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,8 +86,30 @@ pub enum Step {
     Progress(Progress),
     /// What the tool or its server told.
     Message(Arc<Notice>),
-    /// The questions to the client that are open now.
-    Asked(Arc<Round>),
+    /// Messages to write: requests to the client, or notifications that take one back.
+    Asked(Vec<Said>),
+}
+
+/// A message to the client that is part of no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Said {
+    /// What makes it one and the same, however often it is said.
+    pub name: String,
+    /// A whole JSON-RPC message.
+    pub message: String,
+}
+
+/// Where a conversation stands with its client's questions.
+#[derive(Default)]
+pub(super) struct Asking {
+    /// What was told of them last, and is not yet dealt with.
+    told: Option<Arc<Round>>,
+    /// Questions that this client was asked.
+    asked: BTreeSet<u32>,
+    /// Those of them that are open.
+    open: BTreeSet<u32>,
+    /// The answer that follows what was said.
+    answer: Option<Answered>,
 }
 
 /// One caller's request, waiting.
@@ -103,6 +131,13 @@ pub struct Conversation {
     pub(super) related: Option<Related>,
     /// How the server writes this tool's answers.
     pub response: Option<crate::engine::catalog::ResponseMode>,
+    /// What the client can be asked.
+    pub(super) client: Arc<ClientContext>,
+    /// Who asks.
+    pub(super) principal: Principal,
+    /// A request of 2026-07-28 that may be answered with questions: the name it calls, and its arguments.
+    pub(super) request: Option<(String, Payload)>,
+    pub(super) asking: Asking,
 }
 
 impl Conversation {
@@ -127,6 +162,17 @@ impl Conversation {
     /// The next thing to tell the caller; pending for ever once the answer was given. Cancel safe.
     pub async fn step(&mut self) -> Step {
         loop {
+            if let Some(answered) = self.asking.answer.take() {
+                return Step::Answer(answered);
+            }
+            if let Some(round) = self.asking.told.clone() {
+                let step = self.asked(&round).await;
+                self.asking.told = None;
+                match step {
+                    Some(step) => return step,
+                    None => continue,
+                }
+            }
             let Some(ticket) = &mut self.ticket else { return std::future::pending().await };
             let withdrawn = async {
                 match &self.flight {
@@ -143,10 +189,16 @@ impl Conversation {
                             return self.answered(reply, Kind::Whole);
                         }
                         let reply = answer::settled(&settled, ticket.attached, self.audience);
-                        return self.answered(reply, Kind::Whole);
+                        let answer = self.answered(reply, Kind::Whole);
+                        return self.after_withdrawals(settled.head.id(), answer);
+                    }
+                    News::Message(notice) if notice.method == TASKED => {
+                        if let Some(pending) = &mut self.pending {
+                            pending.at = Instant::now();
+                        }
                     }
                     News::Message(notice) => return Step::Message(notice),
-                    News::Asked(round) => return Step::Asked(round),
+                    News::Asked(round) => self.asking.told = Some(round),
                     News::Progress(progress) => {
                         if let Some(progress) = self.rising.next(progress) {
                             return Step::Progress(progress);
@@ -186,6 +238,55 @@ impl Conversation {
     /// The task that the messages of this conversation belong to (2025-11-25).
     pub fn related_task(&self) -> Option<ExecutionId> {
         self.related.as_ref().map(|related| related.id)
+    }
+
+    /// What the client is told of a round: nothing, requests, or the answer that is a question.
+    async fn asked(&mut self, round: &Round) -> Option<Step> {
+        let head = self.ticket.as_ref()?.head.clone();
+        let questions: Vec<OpenQuestion> =
+            round.questions.iter().filter(|question| input::can_be_asked(&self.client, question)).cloned().collect();
+        self.asking.open = questions.iter().map(|question| question.number).collect();
+        if self.audience.era == Era::Modern {
+            let (name, arguments) = self.request.as_ref().filter(|_| !questions.is_empty())?;
+            let bound = input::bound(&self.principal, name, arguments);
+            let attached = self.ticket.as_ref()?.attached;
+            let waiting = Head { state: State::Waiting, ..(*head).clone() };
+            let told = (attached, self.audience);
+            let reply = self.face.input_required(&waiting, (&questions, &bound), told).await?;
+            return Some(self.answered(reply, Kind::Handle));
+        }
+        let questions: Vec<OpenQuestion> = match &self.related {
+            Some(related) => questions.into_iter().map(|question| of_task(question, related.id)).collect(),
+            None => questions,
+        };
+        let new = questions.iter().filter(|question| self.asking.asked.insert(question.number));
+        let said: Vec<Said> = new
+            .map(|question| Said {
+                name: input::request_id(head.id(), question.number),
+                message: input::request(head.id(), question),
+            })
+            .collect();
+        (!said.is_empty()).then_some(Step::Asked(said))
+    }
+
+    /// An end that comes while the client is still asked: the questions are taken back first.
+    fn after_withdrawals(&mut self, id: ExecutionId, answer: Step) -> Step {
+        let open = std::mem::take(&mut self.asking.open);
+        let said: Vec<Said> = open
+            .into_iter()
+            .filter(|number| self.asking.asked.contains(number))
+            .map(|number| Said {
+                name: format!("{}.withdrawn", input::request_id(id, number)),
+                message: input::withdrawal(id, number),
+            })
+            .collect();
+        match answer {
+            Step::Answer(answered) if !said.is_empty() => {
+                self.asking.answer = Some(answered);
+                Step::Asked(said)
+            }
+            answer => answer,
+        }
     }
 
     /// A sign of life for a caller that follows progress: the last value and a small fraction.
@@ -242,6 +343,11 @@ impl Drop for Conversation {
             self.left(ticket, "the client disconnected");
         }
     }
+}
+
+/// A question with the `_meta` member that says which task asks (2025-11-25).
+fn of_task(question: OpenQuestion, id: ExecutionId) -> OpenQuestion {
+    OpenQuestion { params: experimental::related(&question.params, id).into(), ..question }
 }
 
 /// The parameters of a progress notification for `token`.

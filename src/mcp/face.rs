@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::envelope;
 use super::exposure::Exposure;
+use super::input::Keys;
 use super::listing::Pages;
 use super::offering::Offerings;
 use super::rate::Bucket;
@@ -125,6 +126,8 @@ pub struct Face {
     pub(super) listeners: Arc<Semaphore>,
     /// Authenticates cursors; the same for the life of the process, a stale cursor is a clear error.
     pub(super) cursor_key: [u8; 32],
+    /// Seal what clients bring back.
+    pub(super) keys: Mutex<Keys>,
     /// Ends when clients should be told to leave.
     pub draining: CancellationToken,
 }
@@ -147,6 +150,7 @@ impl Face {
             state_keys: sealed_state::Keys::random(),
             listeners: Arc::new(Semaphore::new(settings.listeners_max)),
             cursor_key,
+            keys: Mutex::default(),
             draining: CancellationToken::new(),
             engine,
             settings,

@@ -79,6 +79,16 @@ pub fn can_be_asked(client: &ClientContext, question: &OpenQuestion) -> bool {
     is_capable(client, needs(&question.method, &question.params))
 }
 
+/// What a response answers, and with what; `None` when it is to none of our requests.
+pub fn told(id: Option<&Id<'_>>, outcome: &Outcome<'_>) -> Option<(ExecutionId, u32, Told)> {
+    let (execution, number) = id.and_then(read_request_id)?;
+    let told = match outcome {
+        Outcome::Result(result) => Told::Result(one_line(result.get()).into()),
+        Outcome::Error(error) => Told::Error(one_line(error.get()).into()),
+    };
+    Some((execution, number, told))
+}
+
 /// What a request is bound to, so that its continuation is the same request.
 pub fn bound(principal: &Principal, name: &str, arguments: &str) -> Bound {
     let hash = arguments::hash(arguments, None).unwrap_or_else(|_| arguments.to_owned());
@@ -87,12 +97,7 @@ pub fn bound(principal: &Principal, name: &str, arguments: &str) -> Bound {
 
 impl Face {
     /// A legacy client's response to a question. What is unknown, foreign or late is ignored, as JSON-RPC has it.
-    pub async fn told_by_client(&self, id: Option<&Id<'_>>, outcome: &Outcome<'_>, principal: &Principal) {
-        let Some((execution, number)) = id.and_then(read_request_id) else { return };
-        let told = match outcome {
-            Outcome::Result(result) => Told::Result(one_line(result.get()).into()),
-            Outcome::Error(error) => Told::Error(one_line(error.get()).into()),
-        };
+    pub async fn told_by_client(&self, (execution, number, told): (ExecutionId, u32, Told), principal: &Principal) {
         match self.engine.answer_numbered(execution, vec![(number, told)], principal).await {
             Ok(answers) => {
                 tracing::debug!(%execution, number, fates = ?answers.fates, "a client answered a question");

@@ -9,9 +9,10 @@ use serde_json::value::RawValue;
 
 use super::face::Face;
 use super::id::Id;
-use super::meta::Params;
+use super::meta::{Meta, Params};
 use super::reject::{RpcError, Source, code};
 use super::session::{InFlight, is_timeout_reason};
+use crate::engine::client::ClientContext;
 use crate::model::revision::Revision;
 
 /// A result as JSON text, or an error and where it came to be.
@@ -55,6 +56,22 @@ pub fn client_name(info: &RawValue) -> Option<String> {
         name: Cow<'a, str>,
     }
     serde_json::from_str::<Info<'_>>(info.get()).ok().map(|info| info.name.chars().take(128).collect())
+}
+
+/// The client of a request of 2026-07-28, as it describes itself in each. `connection` is the fixed id of a pipe.
+pub fn modern_client(meta: &Meta<'_>, connection: Option<&str>) -> Arc<ClientContext> {
+    let protocol = &meta.protocol;
+    Arc::new(ClientContext {
+        revision: protocol.version.as_deref().map(str::to_owned),
+        session: connection.map(str::to_owned),
+        capabilities: protocol.client_capabilities.map(ToOwned::to_owned),
+        log_level: protocol.log_level.as_deref().map(str::to_owned),
+    })
+}
+
+/// The same client, where it cannot be asked: in a batch, whose answer is one array.
+pub fn unasked(client: &ClientContext) -> Arc<ClientContext> {
+    Arc::new(ClientContext { capabilities: None, ..client.clone() })
 }
 
 impl Face {

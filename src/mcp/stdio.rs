@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
@@ -20,6 +21,7 @@ use super::frame;
 use super::going::{Answering, Finished, Going, Said};
 use super::hearing::{Ear, LegacyHearing};
 use super::id::Id;
+use super::input;
 use super::method::{self, Hello};
 use super::reject::{RpcError, code};
 use super::requests::{Asker, Request, modern_client};
@@ -28,7 +30,7 @@ use super::stream::{carries_message, end_of, push_reply};
 use super::wishes::Wishes;
 use crate::engine::client::ClientContext;
 use crate::model::principal::Principal;
-use crate::model::revision::Revision;
+use crate::model::revision::{Era, Revision};
 
 /// Messages that may wait for a client that does not read.
 const OUTBOX_MAX: usize = 1_024;
@@ -40,14 +42,14 @@ const LINES_AT_ONCE: usize = 64;
 pub struct Connection {
     face: Arc<Face>,
     principal: Principal,
+    /// What the rest of the program knows the connection by.
+    id: String,
     session: Mutex<Opened>,
     in_flight: InFlight,
     outbox: mpsc::Sender<Outgoing>,
     requests: TaskTracker,
     /// What the client has asked to hear.
     wishes: Arc<Wishes>,
-    /// Tells this connection from others.
-    id: String,
     /// Told with each `initialize`.
     opening: Notify,
     /// Nothing more comes from the client: streams that wait for news are over.
@@ -77,6 +79,7 @@ pub struct Ended {
 struct Opened {
     revision: Option<Revision>,
     client_name: Option<String>,
+    client: Arc<ClientContext>,
     capabilities: Option<Arc<str>>,
 }
 
@@ -98,12 +101,12 @@ where
     let connection = Arc::new(Connection {
         face: face.clone(),
         principal: Principal::anonymous(),
+        id: format!("stdio-{}", hex::encode(&crate::engine::entropy()[..8])),
         session: Mutex::default(),
         in_flight: InFlight::default(),
         outbox,
         requests: TaskTracker::new(),
         wishes: Arc::default(),
-        id: format!("stdio-{}", hex::encode(&crate::engine::entropy()[..8])),
         opening: Notify::new(),
         read_out: CancellationToken::new(),
         left: CancellationToken::new(),
@@ -215,6 +218,15 @@ impl Connection {
                         connection.in_flight.leave(&place);
                     });
                 }
+                (Message::Response { id, outcome }, _) => {
+                    // The next line may be a cancellation, which waits for no commit.
+                    if let Some(told) = input::told(id.as_ref(), outcome) {
+                        let connection = self.clone();
+                        self.requests.spawn(async move {
+                            connection.face.told_by_client(told, &connection.principal).await;
+                        });
+                    }
+                }
                 _ => {}
             },
             Entered::Batch(items) => {
@@ -242,8 +254,14 @@ impl Connection {
         let marks = self.face.offering(&self.principal.namespace).await.marks;
         let result = self.face.initialize_result(hello.revision, &self.principal).await;
         let Hello { revision, client_name, capabilities, .. } = hello;
+        let client = Arc::new(ClientContext {
+            revision: Some(revision.name().to_owned()),
+            session: Some(self.id.clone()),
+            capabilities: capabilities.as_ref().and_then(|text| RawValue::from_string(text.to_string()).ok()),
+            log_level: None,
+        });
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
-            Opened { revision: Some(revision), client_name, capabilities };
+            Opened { revision: Some(revision), client_name, client, capabilities };
         self.wishes.set_told(marks);
         let mut message = String::new();
         frame::result(&mut message, id, &result);
@@ -268,13 +286,20 @@ impl Connection {
             Body::Call(call) => {
                 let named = call.meta.protocol.client_info.and_then(method::client_name);
                 let name = named.or(opened.client_name).unwrap_or_default();
-                let caller = self.caller(name, revision);
+                let era = revision.era();
+                let client = match era {
+                    Era::Modern => method::modern_client(&call.meta, Some(&self.id)),
+                    Era::Legacy => opened.client,
+                };
+                let caller = Caller { principal: self.principal.clone(), name, era, key_headers: Vec::new(), client };
                 let token = call.meta.progress_token.clone();
                 let begun = self.face.call(&call, &caller, Some(flight)).await;
                 self.answer(id, begun, (token, revision)).await;
             }
             Body::Other { params, .. } if *method == "tasks/result" && revision == Revision::V2025_11_25 => {
-                let caller = self.caller(opened.client_name.unwrap_or_default(), revision);
+                let (principal, name) = (self.principal.clone(), opened.client_name.unwrap_or_default());
+                let client = opened.client;
+                let caller = Caller { principal, name, era: Era::Legacy, key_headers: Vec::new(), client };
                 let begun = self.face.task_result(&params, &caller, Some(flight)).await;
                 self.answer(id, begun, (None, revision)).await;
             }
@@ -287,11 +312,6 @@ impl Connection {
                 }
             }
         }
-    }
-
-    fn caller(&self, name: String, revision: Revision) -> Caller {
-        let era = revision.era();
-        Caller { principal: self.principal.clone(), name, era, revision, key_headers: Vec::new() }
     }
 
     /// Tells what comes before an answer, and the answer.
@@ -345,7 +365,18 @@ impl Connection {
                         Step::Answer(_) if conversation.is_withdrawn() => return,
                         Step::Answer(answered) => break answered,
                         Step::Progress(progress) => progress,
-                        Step::Message(_) | Step::Asked(_) => continue,
+                        Step::Message(notice) => {
+                            let mut message = String::new();
+                            frame::notification(&mut message, &notice.method, notice.params.as_deref());
+                            self.send(&message, None).await;
+                            continue;
+                        }
+                        Step::Asked(said) => {
+                            for said in said {
+                                self.send(&said.message, None).await;
+                            }
+                            continue;
+                        }
                     },
                     () = tokio::time::sleep(keep_alive), if token.is_some() => conversation.still_there(),
                 };
@@ -384,7 +415,13 @@ impl Connection {
         };
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Body::Call(call)) => {
-                let caller = self.caller(opened.client_name.clone().unwrap_or_default(), revision);
+                let caller = Caller {
+                    principal: self.principal.clone(),
+                    name: opened.client_name.clone().unwrap_or_default(),
+                    era: Era::Legacy,
+                    key_headers: Vec::new(),
+                    client: method::unasked(&self.opened().client),
+                };
                 let answered = end_of(self.face.call(call, &caller, None).await).await;
                 push_reply(&mut out, id, &answered.reply);
                 answered.written();

@@ -15,6 +15,7 @@ use tokio::process::Command;
 use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Ran, Setup, server_table};
 use crate::support::program_binary;
+use crate::support::raw_http::open_session;
 use crate::support::raw_worker::RawWorker;
 use crate::support::servers::{Nobody, kit_stdio};
 
@@ -37,6 +38,7 @@ struct Scene {
     program: Program,
     ids: BTreeMap<&'static str, String>,
     token: String,
+    session: String,
     worker: RawWorker,
     nobody: Nobody,
 }
@@ -62,13 +64,17 @@ impl Scene {
         let token = program.setup.cli(&["token", "create", "--principal", "first"]).await.stdout;
         let token = token.split('_').nth(1).unwrap().to_owned();
         let worker = RawWorker::registered(&program, &["by_hand"]).await;
-        Scene { program, ids, token, worker, nobody: Nobody::new() }
+        open_session(program.url(), "2025-11-25").await;
+        let session = program.setup.cli(&["sessions", "list", "--json"]).await.stdout;
+        let session: Value = serde_json::from_str(session.lines().next().unwrap()).unwrap();
+        let session = session["id"].as_str().unwrap()[..24].to_owned();
+        Scene { program, ids, token, session, worker, nobody: Nobody::new() }
     }
 
     /// A command line with what stands for this scene's own things filled in.
     fn line(&self, line: &str) -> String {
         let mut line = line.replace("NOBODY", &self.nobody.url()).replace("URL", self.program.url());
-        line = line.replace("TOKEN", &self.token).replace("WORKER", &self.worker.id);
+        line = line.replace("TOKEN", &self.token).replace("WORKER", &self.worker.id).replace("SESSION", &self.session);
         for (name, id) in &self.ids {
             line = line.replace(&format!("ID:{name}"), id);
         }
@@ -147,6 +153,9 @@ const ASKED: &[(&str, &str)] = &[
     ("executions resolve", "executions resolve ID:lost --completed --reason seen --yes --json --url URL"),
     ("executions retry", "executions retry ID:failed --reason again --yes --json --url URL"),
     ("install", "install cursor --all --dry-run --json"),
+    ("sessions list", "sessions list --json --url URL"),
+    ("sessions list", "sessions list --json"),
+    ("sessions close", "sessions close SESSION --json --url URL"),
     ("token create", "token create --principal a --expires-in 1d --json"),
     ("token list", "token list --json"),
     ("token revoke", "token revoke TOKEN --json"),
@@ -241,6 +250,14 @@ const EXITS: &[(&str, i32)] = &[
     ("workers list", 0),
     ("workers drain WORKER", 0),
     ("workers drain ffffffff", 3),
+    ("sessions list", 0),
+    ("sessions list --closed --url URL", 0),
+    ("sessions close SESSION", 0),
+    ("sessions close SESSION --url URL", 0),
+    ("sessions close ffffffffffff", 3),
+    ("sessions close ffffffffffff --url URL", 3),
+    ("sessions close not-hex", 2),
+    ("sessions list --url NOBODY", 7),
     ("init --from cursor --out made.toml", 0),
     ("init --from cursor --out made.toml", 6),
     ("init --from nowhere.json --out other.toml", 3),

@@ -41,6 +41,7 @@ mod operate;
 mod sdk;
 mod sdk_scene;
 mod secrets;
+mod sessions;
 mod shadow;
 mod startup;
 mod support;

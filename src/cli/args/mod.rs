@@ -12,6 +12,7 @@ mod executions;
 mod init;
 mod install;
 mod serve;
+mod sessions;
 mod token;
 mod tools;
 mod workers;
@@ -36,6 +37,7 @@ pub use executions::{
 pub use init::InitArgs;
 pub use install::{InstallArgs, InstallFlags, UninstallArgs};
 pub use serve::{ServeArgs, WrapArgs};
+pub use sessions::{SessionsArgs, SessionsCloseArgs, SessionsCommand, SessionsListArgs};
 pub use token::{CreateArgs, RevokeArgs, TokenArgs, TokenCommand, TokenStoreArgs};
 pub use tools::{ToolListArgs, ToolShowArgs, ToolsArgs, ToolsCommand};
 pub use workers::{WorkersArgs, WorkersCommand, WorkersDrainArgs};
@@ -92,6 +94,9 @@ pub enum Command {
     /// Who runs tools: list workers, or ask a remote one to finish and to end.
     #[command(after_help = "Example:\n  durable-mcp workers list")]
     Workers(WorkersArgs),
+    /// MCP sessions of clients that open one: list them, or end one.
+    #[command(after_help = "Example:\n  durable-mcp sessions list")]
+    Sessions(SessionsArgs),
     /// Write a configuration to begin with: with every setting, or from a client's servers.
     #[command(after_help = "Examples:\n  durable-mcp init --out -\n  durable-mcp init --from cursor --out shared.toml")]
     Init(InitArgs),

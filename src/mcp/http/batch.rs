@@ -15,6 +15,7 @@ use super::super::{answer, frame, method, stream};
 use super::exchange::Occupied;
 use super::post::Post;
 use super::reply::json;
+use crate::model::revision::Era;
 
 impl Post<'_> {
     /// An array of messages (up to 2025-03-26): answered as one array, in the order of the requests.
@@ -38,7 +39,8 @@ impl Post<'_> {
         };
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Params::Call(call)) => {
-                let caller = self.caller(session.client_name.clone().unwrap_or_default(), session.revision);
+                let name = session.client_name.clone().unwrap_or_default();
+                let caller = self.caller(name, Era::Legacy, method::unasked(&session.context()));
                 let Some(place) = session.in_flight.enter(id, self.face.settings.in_flight_max) else {
                     let error = answer::overload("too many calls are in flight in this session".into());
                     frame::error(&mut out, Some(id), &error);

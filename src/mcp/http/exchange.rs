@@ -30,13 +30,14 @@ impl Post<'_> {
             ResponseMode::Auto => Some(self.face.settings.json_within_ms),
             ResponseMode::Json => Some(u64::MAX),
         };
-        let follows_progress = exchange.token.is_some() && mode != ResponseMode::Json;
+        let is_stream = mode != ResponseMode::Json;
+        let follows = (exchange.token.is_some() && is_stream, is_stream);
         let mut early = None;
         if let Some(patience_ms) = patience {
-            match stream::soon(&mut conversation, patience_ms, follows_progress).await {
+            match stream::soon(&mut conversation, patience_ms, follows).await {
                 stream::Soon::Answer(answered) if mode == ResponseMode::Sse => return stream::of_answer(id, *answered),
                 stream::Soon::Answer(answered) => return stream::json_answer(id, *answered, exchange.era),
-                stream::Soon::Progress(progress) => early = Some(progress),
+                stream::Soon::Told(step) => early = Some(step),
                 stream::Soon::NotYet => {}
             }
         }

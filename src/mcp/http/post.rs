@@ -15,12 +15,13 @@ use super::super::face::Face;
 use super::super::id::Id;
 use super::super::reject::Source;
 use super::super::requests::{Asker, Request, modern_client};
-use super::super::{answer, headers, method};
+use super::super::{answer, headers, input, method};
 use super::body::{check_media_types, read};
 use super::exchange::{Exchange, Occupied};
 use super::going;
 use super::reply::{respond, rpc};
 use super::sessions::session_of;
+use crate::engine::client::ClientContext;
 use crate::model::principal::Principal;
 use crate::model::revision::{Era, Revision};
 
@@ -79,7 +80,7 @@ impl Post<'_> {
         match body {
             Params::Call(call) => {
                 let name = call.meta.protocol.client_info.and_then(method::client_name).unwrap_or_default();
-                let caller = self.caller(name, revision);
+                let caller = self.caller(name, Era::Modern, method::modern_client(&call.meta, None));
                 let token = call.meta.progress_token.clone().map(Id::into_owned);
                 let begun = self.face.call(&call, &caller, None).await;
                 self.answer_call(id, begun, Exchange { era: Era::Modern, revision, token, session: None, _place: None })
@@ -114,7 +115,8 @@ impl Post<'_> {
                     return respond(Era::Legacy, id, Err((Source::Handler, error)));
                 };
                 let place = Occupied::new(session.clone(), place);
-                let caller = self.caller(session.client_name.clone().unwrap_or_default(), session.revision);
+                let name = session.client_name.clone().unwrap_or_default();
+                let caller = self.caller(name, Era::Legacy, session.context());
                 let token = call.meta.progress_token.clone().map(Id::into_owned);
                 let begun = self.face.call(&call, &caller, Some(place.flight())).await;
                 let exchange = Exchange {
@@ -135,7 +137,8 @@ impl Post<'_> {
                 };
                 let place = Occupied::new(session.clone(), place);
                 let revision = session.revision;
-                let caller = self.caller(session.client_name.clone().unwrap_or_default(), revision);
+                let name = session.client_name.clone().unwrap_or_default();
+                let caller = self.caller(name, Era::Legacy, session.context());
                 let begun = self.face.task_result(&params, &caller, Some(place.flight())).await;
                 let exchange =
                     Exchange { era: Era::Legacy, revision, token: None, session: Some(session), _place: Some(place) };
@@ -156,16 +159,22 @@ impl Post<'_> {
                 method::notified(&session.in_flight, method, &params);
                 StatusCode::ACCEPTED.into_response()
             }
+            (Message::Response { id, outcome }, _) => {
+                if let Some(told) = input::told(id.as_ref(), outcome) {
+                    self.face.told_by_client(told, &self.principal).await;
+                }
+                StatusCode::ACCEPTED.into_response()
+            }
             _ => StatusCode::ACCEPTED.into_response(),
         }
     }
 
-    pub(super) fn caller(&self, name: String, revision: Revision) -> Caller {
+    pub(super) fn caller(&self, name: String, era: Era, client: Arc<ClientContext>) -> Caller {
         Caller {
             principal: self.principal.clone(),
             name,
-            era: revision.era(),
-            revision,
+            era,
+            client,
             key_headers: self
                 .headers
                 .get_all(headers::IDEMPOTENCY_KEY)

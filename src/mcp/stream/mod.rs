@@ -25,21 +25,24 @@ use super::conversation::{Answered, Conversation, Hold, Step};
 use super::frame;
 use super::http::{Exchange, status_of};
 use super::id::Id;
-use crate::engine::waiters::Progress;
 use crate::model::revision::{Era, Revision};
 
 /// What a short wait brought.
 pub(super) enum Soon {
     /// The answer.
     Answer(Box<Answered>),
-    /// A report that has to be told now.
-    Progress(Progress),
+    /// Something that has to be told now: a report, a message, a question.
+    Told(Step),
     /// Nothing.
     NotYet,
 }
 
 /// Waits a moment for the answer.
-pub(super) async fn soon(conversation: &mut Conversation, patience_ms: u64, follows_progress: bool) -> Soon {
+pub(super) async fn soon(
+    conversation: &mut Conversation,
+    patience_ms: u64,
+    (follows_progress, follows_messages): (bool, bool),
+) -> Soon {
     let patience = tokio::time::sleep(Duration::from_millis(patience_ms.min(86_400_000)));
     tokio::pin!(patience);
     loop {
@@ -47,8 +50,11 @@ pub(super) async fn soon(conversation: &mut Conversation, patience_ms: u64, foll
             biased;
             step = conversation.step() => match step {
                 Step::Answer(answered) => return Soon::Answer(Box::new(answered)),
-                Step::Progress(progress) if follows_progress => return Soon::Progress(progress),
-                Step::Progress(_) | Step::Message(_) | Step::Asked(_) => {}
+                // A client that is asked gets a stream, whatever the mode of the answer.
+                step @ Step::Asked(_) => return Soon::Told(step),
+                step @ Step::Progress(_) if follows_progress => return Soon::Told(step),
+                step @ Step::Message(_) if follows_messages => return Soon::Told(step),
+                Step::Progress(_) | Step::Message(_) => {}
             },
             () = &mut patience => return Soon::NotYet,
         }
@@ -129,8 +135,8 @@ impl http_body::Body for Whole {
 pub(super) struct Talk {
     /// The conversation.
     pub conversation: Box<Conversation>,
-    /// A report that came before the stream was opened.
-    pub early: Option<Progress>,
+    /// What came before the stream was opened.
+    pub early: Option<Step>,
     /// What the answer has to fit.
     pub exchange: Exchange,
 }

@@ -41,7 +41,7 @@ pub(super) struct Context {
 }
 
 /// How long a client that was cut, or asked to come back, has for it beside the pause it was asked for.
-const COMING_BACK: Duration = Duration::from_secs(5);
+const COMING_BACK: Duration = Duration::from_secs(2);
 /// The number of the answer: it is the last event, whatever came before.
 const END: &str = "end";
 

@@ -104,9 +104,13 @@ impl Resumed<'_> {
         // The answer is the one that its first connection would have got.
         ticket.attached = context.attached;
         let name = self.session.client_name.clone().unwrap_or_default();
-        let revision = self.session.revision;
-        let principal = self.principal.clone();
-        let caller = Caller { principal, name, era: Era::Legacy, revision, key_headers: Vec::new() };
+        let caller = Caller {
+            principal: self.principal.clone(),
+            name,
+            era: Era::Legacy,
+            key_headers: Vec::new(),
+            client: self.session.context(),
+        };
         let wait_ms = (context.deadline_at_ms - self.face.engine.clock().now_ms()).max(0);
         let audience = self.face.audience(Era::Legacy);
         let mut conversation = self.face.conversation(ticket, &context.tool, (wait_ms, audience), &caller);

@@ -9,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::response::Response;
 use tokio::time::Instant;
 
-use super::super::conversation::{Hold, Step, progress_params};
+use super::super::conversation::{Hold, Said, Step, progress_params};
 use super::super::face::Face;
 use super::super::frame;
 use super::super::http::Exchange;
@@ -80,19 +80,25 @@ impl Streaming {
         if let Some(first) = self.first.take() {
             return Some(first);
         }
-        let talk = self.talk.as_mut()?;
-        if let Some(progress) = talk.early.take() {
-            return Some(progress_event(&talk.exchange, &progress));
-        }
+        let mut early = self.talk.as_mut()?.early.take().map(Turn::Step);
         loop {
-            let turn = self.turn().await?;
+            let turn = match early.take() {
+                Some(turn) => turn,
+                None => self.turn().await?,
+            };
             let talk = self.talk.as_mut()?;
             match turn {
                 Turn::Step(Step::Progress(progress)) if talk.exchange.token.is_some() => {
                     return Some(progress_event(&talk.exchange, &progress));
                 }
                 Turn::Step(Step::Message(notice)) => return Some(notice_event(&notice)),
-                Turn::Step(Step::Progress(_) | Step::Asked(_)) => {}
+                Turn::Step(Step::Progress(_)) => {}
+                Turn::Step(Step::Asked(said)) => {
+                    let events = self.events(said).await;
+                    if !events.is_empty() {
+                        return Some(events);
+                    }
+                }
                 Turn::Step(Step::Answer(answered)) => {
                     let withdrawn = talk.conversation.is_withdrawn();
                     self.talk = None;
@@ -129,6 +135,18 @@ impl Streaming {
                 }
             }
         }
+    }
+
+    /// What was said, as events; where the stream can be taken up again they are kept, and said once.
+    async fn events(&mut self, said: Vec<Said>) -> String {
+        let mut events = String::new();
+        for Said { name, message } in said {
+            match &mut self.resumable {
+                Some(resumable) => events.extend(resumable.push(&self.face, &name, &message).await),
+                None => frame::event(&mut events, None, &message),
+            }
+        }
+        events
     }
 
     async fn turn(&mut self) -> Option<Turn> {

@@ -6,6 +6,7 @@ use super::{failed, invalid, is_declared, not_declared, require, task_id};
 use crate::engine::Error;
 use crate::engine::asking::Told;
 use crate::mcp::face::{Face, SERVER_INFO};
+use crate::mcp::input::fits;
 use crate::mcp::meta::Params;
 use crate::mcp::method::Answer;
 use crate::mcp::reject::Source;
@@ -48,7 +49,9 @@ impl Face {
         // What does not fit its question stays open and is shown again.
         let answers: Vec<(String, Told)> = responses
             .into_iter()
-            .filter(|(key, _)| shown.questions.iter().any(|open| open.key == *key))
+            .filter(|(key, response)| {
+                shown.questions.iter().any(|open| open.key == *key && fits(&open.method, response.get()))
+            })
             .map(|(key, response)| (key.into_owned(), Told::Result(json::one_line(response.get()).into())))
             .collect();
         if !answers.is_empty() {
