@@ -385,10 +385,11 @@ fn stored_meta(params: &CallParams<'_>, caller: &Caller) -> Option<Arc<str>> {
     (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")).into())
 }
 
-/// A client that declares nothing and has no session is like any other: nothing has to be kept of it.
+/// A legacy client that declares nothing and has no session is like any other: nothing has to be kept of it. That a modern
+/// one declares nothing has to be known: it cannot be given what others can.
 fn says_something(client: &ClientContext) -> bool {
     let declares = client.capabilities.as_deref().is_some_and(|raw| !matches!(raw.get(), "{}" | "null"));
-    declares || client.session.is_some() || client.log_level.is_some()
+    declares || client.is_modern() || client.session.is_some() || client.log_level.is_some()
 }
 
 /// The tool, with calls without a key that are never taken for an earlier one.

@@ -49,6 +49,9 @@ struct Inner {
     upstream: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<String>,
+    /// It asked by an error, as upstreams do that know no rounds: the answers are not for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    by_error: bool,
 }
 
 impl Face {
@@ -199,7 +202,9 @@ impl Face {
         let state = json::members(result)
             .and_then(|members| members.into_iter().rev().find(|(name, _)| name == "requestState"))
             .and_then(|(_, value)| json::text(value));
-        let sealed = self.sealed(from, state.map(|state| state.into_owned()), (plan, asker));
+        let state = state.map(|state| state.into_owned());
+        let inner = Inner { upstream: from.upstream.clone(), state, by_error: false };
+        let sealed = self.sealed(&inner, (plan, asker));
         let info = [Edit::Default(splice::SERVER_INFO_MEMBER, SERVER_INFO.into())];
         let edits = [Edit::Set("requestState", quoted(&sealed).into()), Edit::Within("_meta", &info)];
         Finished::result(splice::edited(result, &edits).unwrap_or_else(|| result.to_owned()))
@@ -211,7 +216,8 @@ impl Face {
             && asker.client.declares(&["elicitation", "url"])
             && let Some(questions) = bridge::url_questions(error)
         {
-            let sealed = quoted(&self.sealed(from, None, (plan, asker)));
+            let inner = Inner { upstream: from.upstream.clone(), state: None, by_error: true };
+            let sealed = quoted(&self.sealed(&inner, (plan, asker)));
             return Finished::result(format!(
                 "{{\"resultType\":\"input_required\",\"inputRequests\":{questions},\"requestState\":{sealed},\
                  \"_meta\":{{\"{}\":{SERVER_INFO}}}}}",
@@ -221,10 +227,9 @@ impl Face {
         Finished { reply: bridge::error(error, plan.bridge(from, asker)), source: HANDLER }
     }
 
-    fn sealed(&self, from: &Candidate, state: Option<String>, (plan, asker): (&Plan, &Asker)) -> String {
-        let inner = Inner { upstream: from.upstream.clone(), state };
+    fn sealed(&self, inner: &Inner, (plan, asker): (&Plan, &Asker)) -> String {
         // Strings always serialise.
-        let inner = serde_json::to_vec(&inner).expect("a state is always JSON");
+        let inner = serde_json::to_vec(inner).expect("a state is always JSON");
         let expires_at_ms = self.engine.clock().now_ms() + STATE_TTL_MS;
         self.state_keys.seal(&bound(&plan.digest, &plan.method, asker), &inner, expires_at_ms)
     }
@@ -240,11 +245,9 @@ impl Face {
         let inner: Inner = serde_json::from_slice(&opened).map_err(|_| BadState)?;
         let mut asked = candidates.into_iter().filter(|candidate| candidate.upstream == inner.upstream);
         let mut candidate = asked.next().ok_or(BadState)?;
-        // An upstream that asked by an error knows no rounds.
-        let knows_rounds = candidate.era != Some(Era::Legacy);
         let params = match &inner.state {
             Some(state) => splice::edited(&candidate.params, &[Edit::Set("requestState", quoted(state).into())]),
-            None if knows_rounds => splice::without(&candidate.params, &["requestState"]),
+            None if !inner.by_error => splice::without(&candidate.params, &["requestState"]),
             None => splice::without(&candidate.params, &["requestState", "inputResponses"]),
         };
         tracing::debug!(upstream = candidate.upstream, method = request.method, "a round goes on");
