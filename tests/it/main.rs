@@ -34,6 +34,7 @@ mod hostile;
 mod http_tools;
 mod identity;
 mod init;
+mod input;
 mod install;
 mod kit_direct;
 mod lists;

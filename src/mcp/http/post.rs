@@ -15,7 +15,7 @@ use super::super::era::{self, Ruling};
 use super::super::face::Face;
 use super::super::id::Id;
 use super::super::reject::Source;
-use super::super::requests::{Asker, Request, modern_client};
+use super::super::requests::{Asker, Request};
 use super::super::{answer, headers, input, method, param_headers};
 use super::body::{check_media_types, read};
 use super::exchange::{Exchange, Occupied};
@@ -94,7 +94,7 @@ impl Post<'_> {
                 let asker = Asker {
                     principal: self.principal.clone(),
                     revision,
-                    client: Arc::new(modern_client(&meta, revision)),
+                    client: method::modern_client(&meta, None),
                     wishes: None,
                     session: None,
                     withdrawn: CancellationToken::new(),
