@@ -135,6 +135,12 @@ pub struct Listener {
     pub keep_alive: Millis,
     /// A call that ends within this time, with nothing else to say, is answered as JSON and not as a stream.
     pub json_within: Millis,
+    /// The shortest interval at which a client is told to look at a task; it grows with the task's age.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub min_task_poll: Millis,
+    /// The longest interval at which a client is told to look at a task.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub max_task_poll: Millis,
     /// A stream that its client can take up again (sessions since 2025-11-25) is closed after so long, and the client asks
     /// again; absent: never. For what ends long connections.
     #[schemars(extend("x-min-ms" = 10))]
@@ -321,6 +327,10 @@ pub struct HttpTools {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
+    /// How long a tool's question to the client waits for its answer. Then a form or link counts as cancelled by the user,
+    /// and any other question fails the call.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub input_timeout: Millis,
     /// The largest arguments of a call; larger ones are refused and nothing is stored.
     #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824))]
     pub argument_bytes: Bytes,
