@@ -120,7 +120,7 @@ pub struct Face {
     pub(super) pages: Pages,
     /// Resources and prompts as each namespace sees them.
     pub(super) offerings: Offerings,
-    /// Seals what clients hand back unread.
+    /// Seals what clients hand back of prompts and resources; the same keys as `keys`, once these were read.
     pub state_keys: sealed_state::Keys,
     /// Places for streams of `subscriptions/listen`.
     pub(super) listeners: Arc<Semaphore>,

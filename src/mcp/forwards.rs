@@ -9,6 +9,7 @@ use serde_json::json;
 use super::bridge::{self, Bridge};
 use super::face::{Face, SERVER_INFO};
 use super::going::{Answering, Finished, Going, Teller, progress_teller};
+use super::input::{KEYS_FRESH_MS, KEYS_LOOK_MS};
 use super::offering::{Kind, Offering, Source};
 use super::reject::{RpcError, code, push_json_string};
 use super::requests::{Asker, Request};
@@ -61,7 +62,7 @@ impl Face {
         let params: Arc<str> = request.text().into();
         let offering = self.offering_with(&asker.principal.namespace, (Kind::Resources, &uri)).await;
         let candidates = offering.owners_of(&uri).into_iter().map(|source| Candidate::new(source, params.clone()));
-        self.forward(candidates.collect(), resource_not_found(&uri, asker.era()), (request, asker))
+        self.forward(candidates.collect(), resource_not_found(&uri, asker.era()), (request, asker)).await
     }
 
     /// `prompts/get`.
@@ -76,7 +77,7 @@ impl Face {
             };
             Some(Candidate::new(source, named.into()))
         });
-        self.forward(candidates.collect(), unknown_prompt(&name), (request, asker))
+        self.forward(candidates.collect(), unknown_prompt(&name), (request, asker)).await
     }
 
     /// `completion/complete`.
@@ -92,7 +93,7 @@ impl Face {
             let params: Arc<str> = request.text().into();
             let owners = offering.owners_of_template(&uri);
             let candidates = owners.into_iter().map(|source| Candidate::new(source, params.clone())).collect();
-            return self.forward(candidates, resource_not_found(&uri, asker.era()), (request, asker));
+            return self.forward(candidates, resource_not_found(&uri, asker.era()), (request, asker)).await;
         }
         let Some(name) = text("name") else { return missing("params.ref.name or params.ref.uri") };
         let owners = self.owners_of_prompt(&offering, &asker.principal.namespace, &name);
@@ -104,7 +105,7 @@ impl Face {
             };
             Some(Candidate::new(source, named.into()))
         });
-        self.forward(candidates.collect(), unknown_prompt(&name), (request, asker))
+        self.forward(candidates.collect(), unknown_prompt(&name), (request, asker)).await
     }
 
     /// What a namespace sees, at once if this is listed already: an upstream that starts slowly delays nobody else.
@@ -132,7 +133,7 @@ impl Face {
     }
 
     /// Asks the candidates in turn.
-    fn forward(
+    async fn forward(
         self: &Arc<Self>,
         mut candidates: Vec<Candidate>,
         not_found: RpcError,
@@ -144,7 +145,7 @@ impl Face {
         let digest = digest(request.params);
         if asker.era() == Era::Modern && request.params.get("requestState").is_some() {
             let state = request.params.text("requestState").unwrap_or_default();
-            match self.continued(candidates, &state, (bound(&digest, request.method, asker), request)) {
+            match self.continued(candidates, &state, (bound(&digest, request.method, asker), request)).await {
                 Ok(only) => candidates = vec![only],
                 Err(bad) => return Finished::error(bad.rpc_error()).into(),
             }
@@ -173,9 +174,11 @@ impl Face {
         for candidate in &plan.candidates {
             let forward = asker.forward(&candidate.upstream, &plan.method, candidate.params.clone());
             match self.engine.forward(forward, on_progress).await {
-                Ok(Forwarded::Result(result)) => return self.forwarded_result(&result, candidate, (&plan, asker)),
+                Ok(Forwarded::Result(result)) => {
+                    return self.forwarded_result(&result, candidate, (&plan, asker)).await;
+                }
                 Ok(Forwarded::Error(error)) => {
-                    let finished = self.forwarded_error(&error, candidate, (&plan, asker));
+                    let finished = self.forwarded_error(&error, candidate, (&plan, asker)).await;
                     if !bridge::is_not_found(&error) {
                         return finished;
                     }
@@ -190,7 +193,7 @@ impl Face {
         unreached.or(refused).unwrap_or_else(|| Finished::error(plan.not_found))
     }
 
-    fn forwarded_result(&self, result: &str, from: &Candidate, (plan, asker): (&Plan, &Asker)) -> Finished {
+    async fn forwarded_result(&self, result: &str, from: &Candidate, (plan, asker): (&Plan, &Asker)) -> Finished {
         let kind = bridge::result_type(result);
         if kind.as_deref() != Some("input_required") {
             return Finished { reply: bridge::result(result, plan.bridge(from, asker)), source: HANDLER };
@@ -204,20 +207,20 @@ impl Face {
             .and_then(|(_, value)| json::text(value));
         let state = state.map(|state| state.into_owned());
         let inner = Inner { upstream: from.upstream.clone(), state, by_error: false };
-        let sealed = self.sealed(&inner, (plan, asker));
+        let sealed = self.sealed(&inner, (plan, asker)).await;
         let info = [Edit::Default(splice::SERVER_INFO_MEMBER, SERVER_INFO.into())];
         let edits = [Edit::Set("requestState", quoted(&sealed).into()), Edit::Within("_meta", &info)];
         Finished::result(splice::edited(result, &edits).unwrap_or_else(|| result.to_owned()))
     }
 
-    fn forwarded_error(&self, error: &str, from: &Candidate, (plan, asker): (&Plan, &Asker)) -> Finished {
+    async fn forwarded_error(&self, error: &str, from: &Candidate, (plan, asker): (&Plan, &Asker)) -> Finished {
         if asker.era() == Era::Modern
             && matches!(plan.method.as_str(), "prompts/get" | "resources/read")
             && asker.client.declares(&["elicitation", "url"])
             && let Some(questions) = bridge::url_questions(error)
         {
             let inner = Inner { upstream: from.upstream.clone(), state: None, by_error: true };
-            let sealed = quoted(&self.sealed(&inner, (plan, asker)));
+            let sealed = quoted(&self.sealed(&inner, (plan, asker)).await);
             return Finished::result(format!(
                 "{{\"resultType\":\"input_required\",\"inputRequests\":{questions},\"requestState\":{sealed},\
                  \"_meta\":{{\"{}\":{SERVER_INFO}}}}}",
@@ -227,21 +230,33 @@ impl Face {
         Finished { reply: bridge::error(error, plan.bridge(from, asker)), source: HANDLER }
     }
 
-    fn sealed(&self, inner: &Inner, (plan, asker): (&Plan, &Asker)) -> String {
+    async fn sealed(&self, inner: &Inner, (plan, asker): (&Plan, &Asker)) -> String {
         // Strings always serialise.
         let inner = serde_json::to_vec(inner).expect("a state is always JSON");
         let expires_at_ms = self.engine.clock().now_ms() + STATE_TTL_MS;
+        // Where the store cannot be read, the state is good in this process.
+        drop(self.sealer(KEYS_FRESH_MS).await);
         self.state_keys.seal(&bound(&plan.digest, &plan.method, asker), &inner, expires_at_ms)
     }
 
     /// The one candidate that asked, with what it sealed in place of what the client was given.
-    fn continued(
+    async fn continued(
         &self,
         candidates: Vec<Candidate>,
         state: &str,
         (bound, request): (Bound<'_>, Request<'_>),
     ) -> Result<Candidate, BadState> {
-        let opened = self.state_keys.open(&bound, state, self.engine.clock().now_ms())?;
+        let now_ms = self.engine.clock().now_ms();
+        // Without the store's keys this process opens what it sealed itself.
+        drop(self.sealer(KEYS_FRESH_MS).await);
+        let opened = match self.state_keys.open(&bound, state, now_ms) {
+            Ok(opened) => opened,
+            Err(BadState) => {
+                // Another process may have made a new key since.
+                drop(self.sealer(KEYS_LOOK_MS).await);
+                self.state_keys.open(&bound, state, now_ms)?
+            }
+        };
         let inner: Inner = serde_json::from_slice(&opened).map_err(|_| BadState)?;
         let mut asked = candidates.into_iter().filter(|candidate| candidate.upstream == inner.upstream);
         let mut candidate = asked.next().ok_or(BadState)?;

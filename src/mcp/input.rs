@@ -32,9 +32,9 @@ const CALL: &str = "tools/call";
 /// A sealing key is used for so long at least; states must not outlive the key before theirs.
 const KEY_LIFE_MIN_MS: i64 = 86_400_000;
 /// How often a process looks whether another one has made a new key.
-const KEYS_FRESH_MS: i64 = 60_000;
+pub(super) const KEYS_FRESH_MS: i64 = 60_000;
 /// A state that names an unknown key makes a process look, but not more often than this.
-const KEYS_LOOK_MS: i64 = 1_000;
+pub(super) const KEYS_LOOK_MS: i64 = 1_000;
 
 /// The sealing keys as this process knows them.
 #[derive(Default)]
@@ -184,7 +184,7 @@ impl Face {
     }
 
     /// The sealing keys, not older than `fresh_ms`.
-    async fn sealer(&self, fresh_ms: i64) -> Option<Arc<Sealer>> {
+    pub(super) async fn sealer(&self, fresh_ms: i64) -> Option<Arc<Sealer>> {
         let now_ms = self.engine.clock().now_ms();
         let known = {
             let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
@@ -200,6 +200,8 @@ impl Face {
         match self.engine.store().sealing_keys(wanted).await {
             Ok(stored) => {
                 let sealer = Arc::new(Sealer::new(&stored));
+                let given: Vec<_> = stored.iter().map(|key| (key.generation, key.key)).collect();
+                self.state_keys.replace(&given);
                 let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
                 (keys.sealer, keys.read_at_ms) = (Some(sealer.clone()), now_ms);
                 Some(sealer)

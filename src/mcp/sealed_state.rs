@@ -16,7 +16,7 @@ use super::reject::{RpcError, code};
 mod tests;
 
 const FORM: u8 = 1;
-const KEY_ID_BYTES: usize = 4;
+const KEY_ID_BYTES: usize = 8;
 const EXPIRY_BYTES: usize = 8;
 const HEAD_BYTES: usize = 1 + KEY_ID_BYTES + NONCE_LEN;
 /// Longer texts are refused before they are decoded.
@@ -77,7 +77,7 @@ pub fn digest(params: &Params<'_>) -> [u8; 32] {
 }
 
 struct Key {
-    id: u32,
+    id: i64,
     key: LessSafeKey,
 }
 
@@ -85,7 +85,7 @@ struct Key {
 pub struct Keys(RwLock<Vec<Key>>);
 
 impl Keys {
-    /// One random key, for the life of this process.
+    /// One random key, until others are given: states are then good in this process only.
     pub fn random() -> Keys {
         let mut bytes = [0; KEY_BYTES];
         getrandom::fill(&mut bytes).expect("the system's random generator works");
@@ -94,8 +94,11 @@ impl Keys {
         keys
     }
 
-    /// Takes other keys, the sealing one first. Ids tell keys apart and are no secret.
-    pub fn replace(&self, keys: &[(u32, [u8; KEY_BYTES])]) {
+    /// Takes other keys, the sealing one first; no keys change nothing. Ids tell keys apart and are no secret.
+    pub fn replace(&self, keys: &[(i64, [u8; KEY_BYTES])]) {
+        if keys.is_empty() {
+            return;
+        }
         let keys = keys.iter().map(|(id, bytes)| {
             let key = UnboundKey::new(&CHACHA20_POLY1305, bytes).expect("the key has the algorithm's length");
             Key { id: *id, key: LessSafeKey::new(key) }
@@ -134,7 +137,7 @@ impl Keys {
             return Err(BadState);
         }
         let (head, sealed) = bytes.split_at(HEAD_BYTES);
-        let id = head[1..1 + KEY_ID_BYTES].try_into().map(u32::from_be_bytes).map_err(|_| BadState)?;
+        let id = head[1..1 + KEY_ID_BYTES].try_into().map(i64::from_be_bytes).map_err(|_| BadState)?;
         let nonce = Nonce::try_assume_unique_for_key(&head[1 + KEY_ID_BYTES..]).map_err(|_| BadState)?;
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let key = keys.iter().find(|key| key.id == id).ok_or(BadState)?;
