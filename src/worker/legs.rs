@@ -31,7 +31,8 @@ pub enum Isolation {
     Shared,
     /// The calls of one principal.
     Principal,
-    /// The calls of one session; a call without a session has a leg of its own.
+    /// The calls of one session. A call without a session shares the leg of all where the server speaks 2026-07-28, and has
+    /// one of its own where not.
     Session,
     /// Each call has a leg of its own.
     Call,
@@ -154,8 +155,8 @@ impl Legs {
     ///
     /// # Errors
     /// Says that there are too many.
-    pub fn of(&self, whose: Whose<'_>) -> Result<Taken, String> {
-        if !self.has_own() {
+    pub async fn of(&self, whose: Whose<'_>) -> Result<Taken, String> {
+        if !self.has_own() || self.shared_serves(whose).await {
             return Ok(Taken { upstream: self.shared.clone(), own: None });
         }
         let Some(key) = self.key(whose) else {
@@ -183,9 +184,9 @@ impl Legs {
     ///
     /// # Errors
     /// Says that there are too many.
-    pub fn for_request(&self, whose: Whose<'_>) -> Result<Taken, String> {
+    pub async fn for_request(&self, whose: Whose<'_>) -> Result<Taken, String> {
         match self.has_own() && self.key(whose).is_some() {
-            true => self.of(whose),
+            true => self.of(whose).await,
             false => Ok(Taken { upstream: self.shared.clone(), own: None }),
         }
     }
@@ -211,6 +212,13 @@ impl Legs {
     fn has_own(&self) -> bool {
         let LegSettings { isolation, only_client, .. } = self.settings;
         isolation != Isolation::Shared && !(only_client && isolation == Isolation::Session)
+    }
+
+    /// A client of 2026-07-28 has no session. A server of that revision is told of the client with each request, and asks it
+    /// by its answers: nothing has to be kept apart, and what one call began the next can go on with.
+    async fn shared_serves(&self, whose: Whose<'_>) -> bool {
+        let is_free = self.settings.isolation == Isolation::Session && whose.client.session.is_none();
+        is_free && whose.client.is_modern() && self.shared.speaks_modern().await
     }
 
     fn key(&self, whose: Whose<'_>) -> Option<Key> {

@@ -135,7 +135,7 @@ impl Executor for UpstreamExecutor {
             return Outcome::not_started("call_unreadable", "the stored call is not JSON");
         };
         let whose = Whose { namespace: &job.namespace, principal: &job.principal, client: &job.client };
-        let taken = match self.legs.of(whose) {
+        let taken = match self.legs.of(whose).await {
             Ok(taken) => taken,
             Err(reason) => return Outcome::not_started("no_leg", reason),
         };
