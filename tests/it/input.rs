@@ -176,6 +176,47 @@ async fn a_parked_question_is_answered_after_a_kill_without_a_new_session() {
     program.check_store().await;
 }
 
+/// Takes a stream up again after the event with this id.
+async fn taken_up(url: &str, session: &str, last: &str) -> Connection {
+    let mut get = Request::new("GET", url)
+        .header("Accept", "text/event-stream")
+        .header("Mcp-Session-Id", session)
+        .header("MCP-Protocol-Version", "2025-11-25")
+        .header("Last-Event-ID", last);
+    get.body.clear();
+    let mut connection = Connection::open(url).await;
+    connection.send(&get.bytes()).await;
+    assert_eq!(connection.response_head().await.status, 200);
+    connection
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_is_taken_up_after_a_kill_has_its_question_and_brings_the_result() {
+    let mut program = setup("").serve().await;
+    let session = session(program.url()).await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "demo_ask", "arguments": {"question": "Sure?", "parked": true}}});
+    let mut connection = Connection::open(program.url()).await;
+    connection.send(&Request::legacy(program.url(), Some(&session), &call.to_string()).bytes()).await;
+    connection.response_head().await;
+    let primed = connection.event().await.unwrap();
+    let asked = connection.event().await.unwrap();
+    let (primed, last) = (primed.id.unwrap(), asked.id.unwrap());
+    program.kill_9().await;
+    let program = program.restart().await;
+    program.ready().await;
+
+    // The client that saw nothing of the question gets it as it was, the one that did is not asked twice.
+    let mut from_start = taken_up(program.url(), &session, &primed).await;
+    let again = next(&mut from_start).await;
+    assert_eq!(again, serde_json::from_str::<Value>(&asked.data).unwrap());
+    drop(from_start);
+    let mut stream = taken_up(program.url(), &session, &last).await;
+    assert_eq!(post(program.url(), &session, (&again, "yes")).await, 202);
+    let answer = next(&mut stream).await;
+    assert_eq!((&answer["id"], text(&answer["result"])), (&json!(1), "The answer is: yes. Attempt 1."), "{answer}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_held_question_of_a_killed_process_is_asked_again_and_answered_from_the_store() {
     let mut program = setup("").serve().await;
