@@ -46,6 +46,7 @@ mod shadow;
 mod startup;
 mod support;
 mod tasks;
+mod tasks_asking;
 mod tasks_clients;
 mod tasks_experimental;
 mod tasks_scene;
