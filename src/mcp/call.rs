@@ -28,9 +28,11 @@ use crate::engine::ticket::Ticket;
 use crate::model::event::Order;
 use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
+use crate::model::json::quoted;
 use crate::model::policy::{OnDisconnect, Unkeyed};
 use crate::model::principal::{Principal, Scope};
 use crate::model::revision::{Era, Revision};
+use crate::model::trace::TraceContext;
 use crate::store::TaskVariant;
 
 /// Who calls, and how the answer has to look.
@@ -46,6 +48,8 @@ pub struct Caller {
     pub key_headers: Vec<Vec<u8>>,
     /// What an upstream may need to know of the client.
     pub client: Arc<ClientContext>,
+    /// The trace context in the HTTP headers; one in `_meta` comes first.
+    pub trace: TraceContext,
 }
 
 impl Caller {
@@ -131,7 +135,7 @@ impl Face {
             caller: if caller.principal.is_anonymous() { caller.name.clone() } else { String::new() },
             key: key.map(|key| key.into_owned()),
             arguments: arguments.into(),
-            meta: stored_meta(params, &caller.client),
+            meta: stored_meta(params, caller),
         };
         let ticket = self.engine.submit(call).await.map_err(|error| answer::refused(&error))?;
         let wait_ms = params.meta.wait_ms.unwrap_or(tool.service.wait_ms);
@@ -363,19 +367,12 @@ fn require(caller: &Caller, scope: Scope) -> Result<(), RpcError> {
 
 /// What is kept of the call beside its arguments, as one object: the caller's `_meta` members that the protocol and we
 /// do not own, the trace context, and under our own names what never goes upstream as it is.
-fn stored_meta(params: &CallParams<'_>, client: &ClientContext) -> Option<Arc<str>> {
+fn stored_meta(params: &CallParams<'_>, caller: &Caller) -> Option<Arc<str>> {
+    let client = &*caller.client;
     let meta = &params.meta;
-    let trace = [
-        ("traceparent", &meta.trace.traceparent),
-        ("tracestate", &meta.trace.tracestate),
-        ("baggage", &meta.trace.baggage),
-    ];
-    let mut members: Vec<String> = Vec::new();
-    for (name, value) in trace {
-        if let Some(value) = value {
-            members.push(format!("{}:{}", serde_json::json!(name), serde_json::json!(value)));
-        }
-    }
+    let trace = meta.trace.clone().or(caller.trace.clone());
+    let mut members: Vec<String> =
+        trace.parts().map(|(name, value)| format!("{}:{}", quoted(name), quoted(value))).collect();
     for (name, value) in &meta.passthrough {
         members.push(format!("{}:{}", serde_json::json!(name), value.get()));
     }

@@ -10,6 +10,7 @@ use super::call::Begun;
 use super::face::Face;
 use super::id::Id;
 use super::input;
+use super::log_level;
 use super::progress::Rising;
 use super::reject::{RpcError, code};
 use super::session::Flight;
@@ -197,7 +198,11 @@ impl Conversation {
                             pending.at = Instant::now();
                         }
                     }
-                    News::Message(notice) => return Step::Message(notice),
+                    News::Message(notice) => {
+                        if log_level::hears(&self.client, &notice) {
+                            return Step::Message(notice);
+                        }
+                    }
                     News::Asked(round) => self.asking.told = Some(round),
                     News::Progress(progress) => {
                         if let Some(progress) = self.rising.next(progress) {

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::meta::Params;
 use super::reject::{RpcError, code};
+use crate::model::trace::TraceContext;
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,20 @@ pub const NAME: &str = "mcp-name";
 pub const SESSION_ID: &str = "mcp-session-id";
 pub const LAST_EVENT_ID: &str = "last-event-id";
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+/// What is valid of the trace context in the headers. A list may be spread over several fields of one name (RFC 9110,
+/// 5.3); a parent given twice is none.
+pub fn trace(headers: &HeaderMap) -> TraceContext {
+    if !TraceContext::NAMES.iter().any(|name| headers.contains_key(*name)) {
+        return TraceContext::default();
+    }
+    let part = |name: &str| {
+        let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+        (!values.is_empty()).then(|| values.join(","))
+    };
+    let [parent, state, baggage] = TraceContext::NAMES.map(part);
+    TraceContext::read(parent.as_deref(), state.as_deref(), baggage.as_deref())
+}
 
 /// One header field of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

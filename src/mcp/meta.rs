@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::id::Id;
 use super::reject::{RpcError, Source, code};
 use crate::model::json::{self, Member};
+use crate::model::trace::TraceContext;
 
 #[cfg(test)]
 mod tests;
@@ -88,21 +89,14 @@ pub struct ProtocolMeta<'a> {
     pub other: Vec<Member<'a>>,
 }
 
-/// W3C trace context (SEP-414), as sent.
-#[derive(Debug, Default)]
-pub struct TraceContext<'a> {
-    pub traceparent: Option<Cow<'a, str>>,
-    pub tracestate: Option<Cow<'a, str>>,
-    pub baggage: Option<Cow<'a, str>>,
-}
-
 /// `params._meta`, sorted by whom it is for. A `null` member counts as absent.
 #[derive(Debug, Default)]
 pub struct Meta<'a> {
     pub raw: Option<&'a RawValue>,
     pub protocol: ProtocolMeta<'a>,
     pub progress_token: Option<Id<'a>>,
-    pub trace: TraceContext<'a>,
+    /// What is valid of it (SEP-414).
+    pub trace: TraceContext,
     /// `durable-mcp/idempotencyKey`
     pub vendor_key: Option<&'a RawValue>,
     /// `idempotencyKey`
@@ -124,13 +118,19 @@ impl<'a> Meta<'a> {
         };
         meta.raw = Some(raw);
         let members = json::members(raw.get()).ok_or(ParamsError::MetaShape)?;
+        let mut trace = [None, None, None];
         for (name, value) in members {
-            if !json::is_null(value) {
+            // What is no trace context is ignored, of whatever type it is.
+            if let Some(part) = TraceContext::NAMES.iter().position(|part| *part == name) {
+                trace[part] = json::text(value);
+            } else if !json::is_null(value) {
                 meta.take(name, value)?;
             } else if !name.starts_with(PROTOCOL_PREFIX) && !name.starts_with(VENDOR_PREFIX) {
                 meta.passthrough.push((name, value));
             }
         }
+        let [parent, state, baggage] = trace.each_ref().map(|part| part.as_deref());
+        meta.trace = TraceContext::read(parent, state, baggage);
         Ok(meta)
     }
 
@@ -153,9 +153,6 @@ impl<'a> Meta<'a> {
                 let token = Id::parse(value).map_err(|_| ParamsError::MetaType { member: "progressToken", wanted })?;
                 self.progress_token = Some(token);
             }
-            "traceparent" => self.trace.traceparent = Some(text(value, "traceparent")?),
-            "tracestate" => self.trace.tracestate = Some(text(value, "tracestate")?),
-            "baggage" => self.trace.baggage = Some(text(value, "baggage")?),
             "idempotencyKey" => self.plain_key = Some(value),
             "durable-mcp/idempotencyKey" => self.vendor_key = Some(value),
             "durable-mcp/fencingToken" => self.fencing_token = Some(value),

@@ -7,6 +7,7 @@ pub mod command;
 pub mod decide;
 pub mod event;
 pub mod execution;
+pub mod header_arguments;
 pub mod id;
 pub mod json;
 pub mod policy;
@@ -15,6 +16,7 @@ pub mod retry;
 pub mod revision;
 pub mod scan;
 pub mod submit;
+pub mod trace;
 pub mod transitions;
 
 #[cfg(test)]

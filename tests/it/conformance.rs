@@ -148,10 +148,12 @@ const LEGACY_THROUGH: &[&str] = &[
 
 const MODERN_THROUGH: &[&str] = &[
     "dns-rebinding-protection",
+    "http-custom-header-server-validation",
     "http-header-validation",
     "input-required-result-unsupported-methods",
     "json-schema-2020-12",
     "server-sse-multiple-streams",
+    "server-stateless",
     "tasks-required-task-error",
     "tasks-status-notifications",
     "tools-call-audio",

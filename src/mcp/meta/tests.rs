@@ -21,7 +21,7 @@ fn members_are_sorted_by_whom_they_are_for() {
         "io.modelcontextprotocol/logLevel":"info",
         "io.modelcontextprotocol/new":1.0,
         "progressToken":12345678901234567890,
-        "traceparent":"00-1-2-01","tracestate":"a=b","baggage":"k=v",
+        "traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01","tracestate":"a=b","baggage":"k=v",
         "durable-mcp\/idempotencyKey":"k1","idempotencyKey":"k2",
         "durable-mcp/wait":1500,"durable-mcp/fencingToken":3,
         "com.example/x":{"b":1,"a":1.50},"y":null}}"#;
@@ -32,7 +32,7 @@ fn members_are_sorted_by_whom_they_are_for() {
     assert_eq!(meta.protocol.log_level.as_deref(), Some("info"));
     assert_eq!(meta.protocol.other[0].1.get(), "1.0");
     assert_eq!(meta.progress_token.unwrap().raw(), "12345678901234567890");
-    assert_eq!(meta.trace.traceparent.as_deref(), Some("00-1-2-01"));
+    assert_eq!(meta.trace.traceparent.as_deref(), Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
     assert_eq!(meta.trace.tracestate.as_deref(), Some("a=b"));
     assert_eq!(meta.trace.baggage.as_deref(), Some("k=v"));
     assert_eq!(meta.vendor_key.unwrap().get(), r#""k1""#);
@@ -53,6 +53,16 @@ fn absent_and_null_meta_are_the_same() {
 }
 
 #[test]
+fn what_is_no_trace_context_is_ignored() {
+    for text in
+        [r#"{"_meta":{"traceparent":1,"baggage":[]}}"#, r#"{"_meta":{"traceparent":"00-1-2-01","tracestate":"a=b"}}"#]
+    {
+        let meta = meta(text).unwrap();
+        assert_eq!((meta.trace.parts().count(), meta.passthrough.len()), (0, 0), "{text}");
+    }
+}
+
+#[test]
 fn wrong_types_are_faults_of_the_envelope_where_the_protocol_owns_the_member() {
     let cases = [
         (r#"{"_meta":5}"#, Source::Envelope),
@@ -62,7 +72,6 @@ fn wrong_types_are_faults_of_the_envelope_where_the_protocol_owns_the_member() {
         (r#"{"_meta":{"io.modelcontextprotocol/clientInfo":[]}}"#, Source::Envelope),
         (r#"{"_meta":{"progressToken":1.5}}"#, Source::Envelope),
         (r#"{"_meta":{"progressToken":{}}}"#, Source::Envelope),
-        (r#"{"_meta":{"traceparent":1}}"#, Source::Envelope),
         (r#"{"_meta":{"durable-mcp/wait":"50"}}"#, Source::Handler),
         (r#"{"_meta":{"durable-mcp/wait":-1}}"#, Source::Handler),
         (r#"{"_meta":{"durable-mcp/wait":1.5}}"#, Source::Handler),

@@ -22,6 +22,7 @@ use crate::engine::{self, Engine};
 use crate::model::policy::OnDisconnect;
 use crate::model::principal::Principal;
 use crate::model::revision::Era;
+use crate::model::trace::TraceContext;
 use crate::store::{StreamRow, StreamSeen};
 
 /// Messages that are replayed at most.
@@ -110,6 +111,7 @@ impl Resumed<'_> {
             era: Era::Legacy,
             key_headers: Vec::new(),
             client: self.session.context(),
+            trace: TraceContext::default(),
         };
         let wait_ms = (context.deadline_at_ms - self.face.engine.clock().now_ms()).max(0);
         let audience = self.face.audience(Era::Legacy);

@@ -19,6 +19,7 @@ pub use definition::{Definition, DefinitionError};
 use super::executor::{Executor, Job, Outcome, Report};
 use super::upstream::{Secret, StdioSettings, guard};
 use crate::model::json;
+use crate::model::trace::TraceContext;
 use process::{Output, Program, Unstartable};
 
 /// A command as a tool. Everything that depends on where the configuration is has been resolved.
@@ -91,7 +92,10 @@ impl CommandTool {
             ("DURABLE_MCP_ATTEMPT", job.attempt.to_string()),
         ];
         let attempt = attempt.into_iter().map(|(name, value)| (name.into(), value.into()));
-        inherited.chain(configured).chain(attempt).collect()
+        // The names by which tracing libraries look for a context in the environment.
+        let trace = job.meta.as_deref().map(TraceContext::in_meta).unwrap_or_default();
+        let trace = trace.parts().map(|(name, value)| (name.to_uppercase().into(), value.into())).collect::<Vec<_>>();
+        inherited.chain(configured).chain(attempt).chain(trace).collect()
     }
 
     fn input(&self, job: &Job) -> String {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use reqwest::header::HeaderValue;
 use reqwest::redirect::{Attempt as Hop, Policy};
 use reqwest::{Client, Method, Response, Url};
 use thiserror::Error;
@@ -22,6 +23,7 @@ pub use request::{Template, UrlError, check_url};
 use super::executor::{Executor, Job, Outcome, Report};
 use super::http_client::{self, describe};
 use crate::model::json::{quoted, with_member};
+use crate::model::trace::TraceContext;
 use answer::{Answer, Body, Reading};
 use request::{Attempt, Outgoing};
 
@@ -125,12 +127,20 @@ impl HttpCall {
             Some(name) => with_member(&job.arguments, name, &quoted(&job.effect_key.to_string())),
             None => (&*job.arguments).into(),
         };
-        self.template.fill(Attempt {
+        let mut outgoing = self.template.fill(Attempt {
             arguments: &arguments,
             effect_key: job.effect_key,
             execution: job.id,
             fencing_token: job.fencing_token,
-        })
+        })?;
+        let trace = job.meta.as_deref().map(TraceContext::in_meta).unwrap_or_default();
+        for (name, value) in trace.parts() {
+            // What the operator set stays.
+            if let Ok(value) = HeaderValue::from_str(value) {
+                outgoing.headers.entry(name).or_insert(value);
+            }
+        }
+        Ok(outgoing)
     }
 
     async fn exchange(&self, outgoing: Outgoing, may_run_again: bool) -> Outcome {
