@@ -47,6 +47,7 @@ mod shadow;
 mod startup;
 mod support;
 mod tasks;
+mod tasks_asking;
 mod tasks_clients;
 mod tasks_experimental;
 mod tasks_scene;

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::cases_scene::{Scene, gap};
+use crate::support::raw_http::Connection;
 use crate::support::raw_stdio::RawStdio;
 use crate::support::{self, DEADLINE};
 use crate::tasks_scene::{EXTENSION, Gate, Modern, task_id, token};
@@ -293,4 +294,49 @@ async fn stdio_speaks_both_variants() {
     gate.open();
     let result = wrap.request(json!(5), "tasks/result", json!({"taskId": task["taskId"]})).await["result"].clone();
     assert_eq!(result["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], task["taskId"], "{result}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listening_stream_tells_how_its_tasks_stand_and_how_they_change() {
+    let scene = Scene::start(SOON, "").await;
+    let other = scene.program.setup.serve().await;
+    let client = Modern::new(scene.url());
+    let gate = Gate::new(&scene.program.setup, "slow");
+    let id = task_id(&client.task("slow", gate.arguments("one")).await);
+    let foreign = "01938c5e-0000-7000-8000-000000000000";
+    let filter = json!({"notifications": {"taskIds": [id, foreign]}});
+    let undeclared = client.clone().without_tasks().send("subscriptions/listen", filter.clone()).await;
+    assert_eq!((undeclared.status, code(&undeclared.answer())), (400, -32021));
+    // One stream where the work runs, one at another process.
+    for url in [scene.url(), other.url()] {
+        let listener = Modern::new(url);
+        let mut stream = Connection::open(url).await;
+        stream.send(&listener.request("subscriptions/listen", filter.clone()).bytes()).await;
+        assert_eq!(stream.response_head().await.status, 200);
+        let mut next =
+            async || -> Value { serde_json::from_str(&stream.event().await.expect("an event").data).unwrap() };
+        let acknowledged = next().await;
+        assert_eq!(acknowledged["params"]["notifications"]["taskIds"], json!([id]), "{acknowledged}");
+        let first = next().await;
+        assert_eq!(
+            (&first["method"], &first["params"]["taskId"]),
+            (&json!("notifications/tasks"), &json!(id)),
+            "{first}"
+        );
+        if url == other.url() {
+            gate.open();
+        } else {
+            assert_eq!(first["params"]["status"], "working", "{first}");
+            continue;
+        }
+        let mut told = first;
+        while told["params"]["status"] == "working" {
+            told = next().await;
+        }
+        let params = &told["params"];
+        assert_eq!((&params["status"], params.get("resultType")), (&json!("completed"), None), "{told}");
+        assert!(
+            params["result"]["content"].is_array() && params["_meta"]["io.modelcontextprotocol/subscriptionId"] == 1
+        );
+    }
 }

@@ -35,7 +35,10 @@ impl Modern {
     }
 
     pub fn request(&self, method: &str, mut params: Value) -> Request {
-        let extensions = if self.declares { json!({"extensions": {EXTENSION: {}}}) } else { json!({}) };
+        let extensions = match self.declares {
+            true => json!({"elicitation": {}, "extensions": {EXTENSION: {}}}),
+            false => json!({}),
+        };
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = extensions;
         params["_meta"]["io.modelcontextprotocol/clientInfo"] = json!({"name": "raw", "version": "1"});

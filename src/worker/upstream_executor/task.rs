@@ -11,13 +11,12 @@ use super::attempt::Attempt;
 use super::rounds::{self, response_map, text_member};
 use super::{cancelled_after, of_answer, towards_modern};
 use crate::engine::Engine;
-use crate::engine::notices::TASKED;
 use crate::engine::waiters::Progress;
 use crate::model::json::{members, one_line, quoted};
 use crate::store::{Keep, Kept, LeaseRef};
 use crate::worker::executor::Outcome;
 use crate::worker::upstream::message::{error_parts, own_error};
-use crate::worker::upstream::{Answer, CallError, Caller, Request};
+use crate::worker::upstream::{Answer, CallError, Request};
 
 /// The member of a state of ours that names a server's task. States of servers are strings, ours are objects.
 const MEMBER: &str = "durable-mcp/task";
