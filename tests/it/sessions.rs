@@ -451,3 +451,31 @@ async fn ten_thousand_idle_sessions_take_less_than_a_kilobyte_of_memory_each() {
     assert!(grown_kib < 10_000, "{grown_kib} KiB");
     assert_eq!(rows(&program, "SELECT count(*) FROM sessions"), 10_500);
 }
+
+// A call that says nothing for longer than a session may be idle, with its client there and away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_call_longer_than_the_idle_timeout_keeps_its_session_and_loses_nothing() {
+    let program = serve(&format!("{SOON}[sessions]\nidle_timeout = \"1s\"\n")).await;
+    let there = open_session(program.url(), "2025-11-25").await.unwrap();
+    let away = open_session(program.url(), "2025-11-25").await.unwrap();
+    let unused = open_session(program.url(), "2025-11-25").await.unwrap();
+    let (mut stream, _) = begin(&program, &there, &sleep(json!(1), 4.0)).await;
+    let (cut, first) = begin(&program, &away, &sleep(json!(2), 4.0)).await;
+    cut.cut();
+    assert_eq!(answer(&mut stream).await.0["id"], 1);
+    assert_eq!(echo(&program, &unused).await.status, 404);
+    assert_eq!(echo(&program, &there).await.status, 200);
+    let mut stream = listen(&program, &away, Some(&first)).await;
+    assert_eq!(answer(&mut stream).await.0["id"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_level_of_a_session_outlives_a_kill() {
+    let program = serve(SOON).await;
+    let session = open_session(program.url(), "2025-11-25").await.unwrap();
+    let level = r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}"#;
+    assert_eq!(post(&program, &session, level).await.answer()["result"], json!({}));
+    let program = program.restart().await;
+    assert_eq!(echo(&program, &session).await.status, 200);
+    assert_eq!(listed(&program).await[0]["log_level"], "error");
+}

@@ -140,9 +140,9 @@ impl Resumed<'_> {
                 sse_answer(self.replay, answered)
             }
             Begun::Waiting(conversation) => {
-                let mut talk = Talk { conversation, early: None, exchange };
+                let talk = Talk { conversation, early: None, exchange };
                 let facts = (opening.execution, context.cancels, self.last);
-                let resumable = Resumable::of(self.session.clone(), opening.stream.clone(), &mut talk, facts);
+                let resumable = Resumable::of(self.session.clone(), opening.stream.clone(), &talk, facts);
                 // The first bytes tell proxies and clients that the stream is open.
                 let first = format!("{}{}", frame::KEEP_ALIVE, self.replay);
                 talking::stream(self.face, id, talk, (Some(resumable), Some(first)))

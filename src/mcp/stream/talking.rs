@@ -21,8 +21,8 @@ use crate::engine::notices::{MESSAGE, Notice};
 use crate::engine::waiters::Progress;
 
 /// The conversation as a stream.
-pub(in crate::mcp) async fn of_conversation(face: &Arc<Face>, id: &Id<'_>, mut talk: Talk) -> Response {
-    let resumable = Resumable::open(face, id, &mut talk).await;
+pub(in crate::mcp) async fn of_conversation(face: &Arc<Face>, id: &Id<'_>, talk: Talk) -> Response {
+    let resumable = Resumable::open(face, id, &talk).await;
     let first = resumable.as_ref().map(|resumable| resumable.priming(face.settings.retry_ms));
     stream(face, id, talk, (resumable, first))
 }
