@@ -133,6 +133,7 @@ impl Default for HttpTools {
 impl Default for Limits {
     fn default() -> Self {
         Self {
+            input_timeout: Millis(3_600_000),
             argument_bytes: Bytes(4 << 20),
             result_bytes: Bytes(16 << 20),
             stale_results_per_execution: 16,

@@ -321,6 +321,10 @@ pub struct HttpTools {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
+    /// How long a tool's question to the client waits for its answer. Then a form or link counts as cancelled by the user,
+    /// and any other question fails the call.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub input_timeout: Millis,
     /// The largest arguments of a call; larger ones are refused and nothing is stored.
     #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824))]
     pub argument_bytes: Bytes,

@@ -22,6 +22,7 @@ pub mod parking;
 pub mod remote;
 pub mod running;
 pub mod scheduler;
+pub mod served_tasks;
 pub mod sessions;
 pub mod slots;
 pub mod submit;
@@ -164,6 +165,7 @@ pub struct Engine {
     clients: client::Clients,
     forwarders: forward::Forwarders,
     notices: notices::Notices,
+    served_tasks: served_tasks::ServedTasks,
     local: OnceLock<Arc<dyn LocalWorker>>,
     remote: remote::registry::Registry,
     held: remote::held::Held,
@@ -199,6 +201,7 @@ impl Engine {
             clients: client::Clients::default(),
             forwarders: forward::Forwarders::default(),
             notices: notices::Notices::default(),
+            served_tasks: served_tasks::ServedTasks::default(),
             local: OnceLock::new(),
             remote: remote::registry::Registry::default(),
             held: remote::held::Held::default(),

@@ -288,9 +288,9 @@ fn require(caller: &Caller, scope: Scope) -> Result<(), RpcError> {
 /// What is kept of the call beside its arguments, as one object: the caller's `_meta` members that the protocol and we
 /// do not own, the trace context, and under our own names what never goes upstream as it is.
 fn stored_meta(params: &CallParams<'_>, caller: &Caller) -> Option<Arc<str>> {
-    let (client, in_headers) = (&caller.client, &caller.trace);
+    let client = &*caller.client;
     let meta = &params.meta;
-    let trace = meta.trace.clone().or(in_headers.clone());
+    let trace = meta.trace.clone().or(caller.trace.clone());
     let mut members: Vec<String> =
         trace.parts().map(|(name, value)| format!("{}:{}", quoted(name), quoted(value))).collect();
     for (name, value) in &meta.passthrough {

@@ -10,12 +10,13 @@ use super::call::Begun;
 use super::face::Face;
 use super::id::Id;
 use super::input;
+use super::log_level;
 use super::progress::Rising;
 use super::reject::{RpcError, code};
 use super::session::Flight;
 use crate::engine::asking::{OpenQuestion, Round};
 use crate::engine::client::ClientContext;
-use crate::engine::notices::Notice;
+use crate::engine::notices::{MESSAGE, Notice};
 use crate::engine::ticket::{News, Ticket};
 use crate::engine::waiters::Progress;
 use crate::model::event::Order;
@@ -180,7 +181,11 @@ impl Conversation {
                         let answer = self.answered(reply, Kind::Whole);
                         return self.after_withdrawals(settled.head.id(), answer);
                     }
-                    News::Message(notice) => return Step::Message(notice),
+                    News::Message(notice) => {
+                        if log_level::hears(&self.client, &notice) {
+                            return Step::Message(notice);
+                        }
+                    }
                     News::Asked(round) => self.asking.told = Some(round),
                     News::Progress(progress) => {
                         if let Some(progress) = self.rising.next(progress) {

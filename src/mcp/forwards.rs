@@ -56,7 +56,7 @@ impl Face {
     pub(super) async fn read_resource(self: &Arc<Self>, request: Request<'_>, asker: &Asker) -> Answering {
         let Some(uri) = request.params.text("uri") else { return missing("params.uri") };
         let params: Arc<str> = request.text().into();
-        let offering = self.offering(&asker.principal.namespace).await;
+        let offering = self.offering_with(&asker.principal.namespace, (Kind::Resources, &uri)).await;
         let candidates = offering.owners_of(&uri).into_iter().map(|source| Candidate::new(source, params.clone()));
         self.forward(candidates.collect(), resource_not_found(&uri, asker.era()), (request, asker))
     }
@@ -64,7 +64,7 @@ impl Face {
     /// `prompts/get`.
     pub(super) async fn get_prompt(self: &Arc<Self>, request: Request<'_>, asker: &Asker) -> Answering {
         let Some(name) = request.params.text("name") else { return missing("params.name") };
-        let offering = self.offering(&asker.principal.namespace).await;
+        let offering = self.offering_with(&asker.principal.namespace, (Kind::Prompts, &name)).await;
         let owners = self.owners_of_prompt(&offering, &asker.principal.namespace, &name);
         let candidates = owners.into_iter().filter_map(|(source, own)| {
             let named = match own == name {
@@ -102,6 +102,12 @@ impl Face {
             Some(Candidate::new(source, named.into()))
         });
         self.forward(candidates.collect(), unknown_prompt(&name), (request, asker))
+    }
+
+    /// What a namespace sees, at once if this is listed already: an upstream that starts slowly delays nobody else.
+    async fn offering_with(&self, namespace: &str, (kind, exposed): (Kind, &str)) -> Arc<Offering> {
+        let now = self.offering_now(namespace);
+        if now.find(kind, exposed).is_some() { now } else { self.offering(namespace).await }
     }
 
     /// Whose prompt a name may be, and what it is called there: who lists it, else each upstream whose prefix it has.

@@ -2,6 +2,8 @@
 
 use serde_json::value::RawValue;
 
+use crate::engine::client::ClientContext;
+use crate::engine::notices::{MESSAGE, Notice};
 use crate::model::json;
 
 #[cfg(test)]
@@ -67,4 +69,15 @@ pub fn passes(params: &str, least: Option<LogLevel>) -> bool {
         (Some(least), Some(level)) => level >= least,
         _ => true,
     }
+}
+
+/// True when the client of a call hears what was told about it. In 2026-07-28 each request asks for its log notices, and
+/// one that does not gets none; before, the session asks, and until it has all pass.
+pub fn hears(client: &ClientContext, notice: &Notice) -> bool {
+    if notice.method != MESSAGE {
+        return true;
+    }
+    let least = client.log_level.as_deref().and_then(LogLevel::find);
+    let asked = least.is_some() || !client.is_modern();
+    asked && notice.params.as_deref().is_none_or(|params| passes(params, least))
 }

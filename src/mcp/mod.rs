@@ -30,6 +30,7 @@ pub mod meta;
 pub mod method;
 pub mod names;
 pub mod offering;
+pub mod param_headers;
 pub mod progress;
 pub mod rate;
 pub mod reject;

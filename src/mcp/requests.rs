@@ -54,16 +54,6 @@ impl Asker {
     }
 }
 
-/// What a modern request says of its client.
-pub fn modern_client(meta: &Meta<'_>, revision: Revision) -> ClientContext {
-    ClientContext {
-        revision: Some(revision.name().to_owned()),
-        session: None,
-        capabilities: meta.protocol.client_capabilities.map(ToOwned::to_owned),
-        log_level: meta.protocol.log_level.as_deref().map(ToOwned::to_owned),
-    }
-}
-
 /// One request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'r> {

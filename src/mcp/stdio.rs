@@ -1,16 +1,20 @@
 //! MCP over stdin and stdout: one client, one connection, both eras. Each request runs on a task of its own, so that a
 //! slow call delays no cancellation. At the end of stdin running calls may linger; the work never depends on the pipe.
 
+mod lines;
+
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use self::lines::{Line, read_line};
 use super::admit::{self, Admitted, Body, Entered};
 use super::answer;
 use super::call::{Begun, Caller, Hold, Step, progress_params};
@@ -24,7 +28,7 @@ use super::id::Id;
 use super::input;
 use super::method::{self, Hello};
 use super::reject::{RpcError, code};
-use super::requests::{Asker, Request, modern_client};
+use super::requests::{Asker, Request};
 use super::session::InFlight;
 use super::stream::{carries_message, end_of, push_reply};
 use super::wishes::Wishes;
@@ -51,6 +55,8 @@ pub struct Connection {
     requests: TaskTracker,
     /// What the client has asked to hear.
     wishes: Arc<Wishes>,
+    /// A request of 2026-07-28 has said what its client can do.
+    is_known: AtomicBool,
     /// Told with each `initialize`.
     opening: Notify,
     /// Nothing more comes from the client: streams that wait for news are over.
@@ -81,7 +87,6 @@ struct Opened {
     revision: Option<Revision>,
     client_name: Option<String>,
     client: Arc<ClientContext>,
-    capabilities: Option<Arc<str>>,
 }
 
 struct Outgoing {
@@ -108,6 +113,7 @@ where
         outbox,
         requests: TaskTracker::new(),
         wishes: Arc::default(),
+        is_known: AtomicBool::new(false),
         opening: Notify::new(),
         read_out: CancellationToken::new(),
         left: CancellationToken::new(),
@@ -252,17 +258,19 @@ impl Connection {
             Ok(hello) => hello,
             Err(error) => return self.send_error(Some(id), &error).await,
         };
-        let marks = self.face.offering(&self.principal.namespace).await.marks;
-        let result = self.face.initialize_result(hello.revision, &self.principal.namespace).await;
         let Hello { revision, client_name, capabilities, .. } = hello;
         let client = Arc::new(ClientContext {
             revision: Some(revision.name().to_owned()),
             session: Some(self.id.clone()),
-            capabilities: capabilities.as_ref().and_then(|text| RawValue::from_string(text.to_string()).ok()),
+            capabilities: capabilities.and_then(|text| RawValue::from_string(text.to_string()).ok()),
             log_level: None,
         });
+        // Before anything that waits for the server, which may wait for this.
+        self.face.engine.only_client(client.clone());
+        let marks = self.face.offering(&self.principal.namespace).await.marks;
+        let result = self.face.initialize_result(revision, &self.principal.namespace).await;
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
-            Opened { revision: Some(revision), client_name, client, capabilities };
+            Opened { revision: Some(revision), client_name, client };
         self.wishes.set_told(marks);
         let mut message = String::new();
         frame::result(&mut message, id, &result);
@@ -285,12 +293,9 @@ impl Connection {
         };
         match body {
             Body::Call(call) => {
+                let client = self.client(&opened, (revision, &call.meta));
                 let named = call.meta.protocol.client_info.and_then(method::client_name);
                 let name = named.or(opened.client_name).unwrap_or_default();
-                let client = match era {
-                    Era::Modern => method::modern_client(&call.meta, Some(&self.id)),
-                    Era::Legacy => opened.client,
-                };
                 let caller = self.caller(name, era, client);
                 let token = call.meta.progress_token.clone();
                 let begun = self.face.call(&call, &caller, Some(flight)).await;
@@ -323,20 +328,37 @@ impl Connection {
         }
     }
 
+    /// The client that `initialize` told of, with what it has asked for since.
+    fn legacy_client(&self, opened: &Opened) -> Arc<ClientContext> {
+        match self.wishes.level() {
+            None => opened.client.clone(),
+            Some(level) => {
+                let log_level = Some(level.as_str().to_owned());
+                Arc::new(ClientContext { log_level, ..(*opened.client).clone() })
+            }
+        }
+    }
+
+    /// The client of a request.
+    fn client(&self, opened: &Opened, (revision, meta): (Revision, &super::meta::Meta<'_>)) -> Arc<ClientContext> {
+        if !revision.is_modern() {
+            return self.legacy_client(opened);
+        }
+        let client = method::modern_client(meta, Some(&self.id));
+        // Nobody else is served over this pipe; the first request says as much of it as any.
+        if !self.is_known.swap(true, Ordering::Relaxed) {
+            self.face.engine.only_client(client.clone());
+        }
+        client
+    }
+
     fn asker(
         &self,
         opened: &Opened,
         (revision, meta): (Revision, &super::meta::Meta<'_>),
         withdrawn: CancellationToken,
     ) -> Asker {
-        let legacy = || ClientContext {
-            revision: Some(revision.name().to_owned()),
-            session: None,
-            capabilities: opened.capabilities.as_deref().and_then(|raw| serde_json::from_str(raw).ok()),
-            log_level: self.wishes.level().map(|level| level.as_str().to_owned()),
-        };
-        let client = if revision.is_modern() { modern_client(meta, revision) } else { legacy() };
-        let client = Arc::new(ClientContext { session: Some(self.id.clone()), ..client });
+        let client = self.client(opened, (revision, meta));
         let wishes = (!revision.is_modern()).then(|| self.wishes.clone());
         Asker { principal: self.principal.clone(), revision, client, wishes, session: None, withdrawn }
     }
@@ -409,7 +431,7 @@ impl Connection {
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Body::Call(call)) => {
                 let name = opened.client_name.clone().unwrap_or_default();
-                let caller = self.caller(name, Era::Legacy, method::unasked(&self.opened().client));
+                let caller = self.caller(name, Era::Legacy, method::unasked(&self.legacy_client(opened)));
                 let answered = end_of(self.face.call(call, &caller, None).await).await;
                 push_reply(&mut out, id, &answered.reply);
                 answered.written();
@@ -449,51 +471,5 @@ impl Connection {
 
     fn opened(&self) -> Opened {
         self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// What was read of a line.
-pub enum Line {
-    /// All of it, its newline included.
-    Whole,
-    /// More than was permitted; nothing of it is kept.
-    TooLong,
-    /// There is nothing more.
-    End,
-}
-
-/// Reads up to a newline; an over-long line is skipped to its end without keeping it.
-pub async fn read_line<R: AsyncBufRead + Unpin>(
-    input: &mut R,
-    line: &mut Vec<u8>,
-    bytes_max: usize,
-) -> std::io::Result<Line> {
-    let mut too_long = false;
-    loop {
-        let available = input.fill_buf().await?;
-        if available.is_empty() {
-            return Ok(if line.is_empty() && !too_long {
-                Line::End
-            } else if too_long {
-                Line::TooLong
-            } else {
-                Line::Whole
-            });
-        }
-        let (piece, ends) = match available.iter().position(|byte| *byte == b'\n') {
-            Some(at) => (at + 1, true),
-            None => (available.len(), false),
-        };
-        if line.len() + piece > bytes_max + 1 {
-            too_long = true;
-            line.clear();
-        }
-        if !too_long {
-            line.extend_from_slice(&available[..piece]);
-        }
-        input.consume(piece);
-        if ends {
-            return Ok(if too_long { Line::TooLong } else { Line::Whole });
-        }
     }
 }

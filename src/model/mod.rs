@@ -7,6 +7,7 @@ pub mod command;
 pub mod decide;
 pub mod event;
 pub mod execution;
+pub mod header_arguments;
 pub mod id;
 pub mod json;
 pub mod policy;

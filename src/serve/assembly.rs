@@ -16,6 +16,7 @@ use crate::http::health::{Readiness, Startup};
 use crate::mcp::face::Face;
 use crate::store::{self, SqliteSettings, Store};
 use crate::worker::Worker;
+use crate::worker::left_tasks::LeftTasks;
 use crate::worker::reconcile::{self, Reconciler};
 use crate::worker::upstream::{Status, Upstream};
 
@@ -59,6 +60,7 @@ impl Assembly {
             engine.settle_due().await.map_err(unusable)?;
         }
         let reconciler = Reconciler::new(engine.clone(), executors.clone(), rules, reconcile::Settings::default());
+        let left = LeftTasks::new(engine.clone(), executors.clone());
         let worker = Worker::new(engine.clone(), executors);
         engine.start_loops(shape.roles.scheduler);
         if shape.roles.worker {
@@ -71,6 +73,7 @@ impl Assembly {
             }
             worker.start();
             reconciler.start();
+            left.start();
         }
         for server in &servers {
             readiness.set(server.name(), Startup::Starting);

@@ -34,6 +34,7 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
         slots: config.worker.slots as usize,
         worker_poll_ms: millis(config.worker.poll_interval.0).max(1),
         waiters_max: config.limits.waiters as usize,
+        input_timeout_ms: config.limits.input_timeout.0,
         bound,
         result_bytes_max: config.limits.result_bytes.len(),
         remote: remote(config),

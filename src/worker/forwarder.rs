@@ -65,7 +65,7 @@ impl Forwarder for UpstreamForwarder {
             }
             _ => {}
         }
-        let taken = self.legs.for_request(whose).map_err(ForwardError::Unreachable)?;
+        let taken = self.legs.for_request(whose).await.map_err(ForwardError::Unreachable)?;
         let uri = || params.as_deref().and_then(|params| string_member(params, "uri"));
         let answer = match (method.as_str(), uri()) {
             ("resources/subscribe", Some(uri)) => taken.upstream().subscribe(&passed, &uri).await,

@@ -31,7 +31,8 @@ pub enum Isolation {
     Shared,
     /// The calls of one principal.
     Principal,
-    /// The calls of one session; a call without a session has a leg of its own.
+    /// The calls of one session. A call without a session shares the leg of all where the server speaks 2026-07-28, and has
+    /// one of its own where not.
     Session,
     /// Each call has a leg of its own.
     Call,
@@ -70,8 +71,8 @@ pub struct Whose<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Principal(String, String),
-    /// A session's id is unique over namespaces; the namespace stands here all the same.
-    Session(String, String),
+    /// Namespace, principal, session: an id alone proves nothing about whose session it is.
+    Session(String, String, String),
 }
 
 /// A leg of its own, with those who use it.
@@ -154,8 +155,8 @@ impl Legs {
     ///
     /// # Errors
     /// Says that there are too many.
-    pub fn of(&self, whose: Whose<'_>) -> Result<Taken, String> {
-        if !self.has_own() {
+    pub async fn of(&self, whose: Whose<'_>) -> Result<Taken, String> {
+        if !self.has_own() || self.shared_serves(whose).await {
             return Ok(Taken { upstream: self.shared.clone(), own: None });
         }
         let Some(key) = self.key(whose) else {
@@ -183,9 +184,9 @@ impl Legs {
     ///
     /// # Errors
     /// Says that there are too many.
-    pub fn for_request(&self, whose: Whose<'_>) -> Result<Taken, String> {
+    pub async fn for_request(&self, whose: Whose<'_>) -> Result<Taken, String> {
         match self.has_own() && self.key(whose).is_some() {
-            true => self.of(whose),
+            true => self.of(whose).await,
             false => Ok(Taken { upstream: self.shared.clone(), own: None }),
         }
     }
@@ -200,7 +201,7 @@ impl Legs {
 
     /// Ends the legs of a session; what still runs on them ends first.
     pub fn session_ended(&self, session: &str) {
-        self.all().retain(|key, _| !matches!(key, Key::Session(_, ended) if ended == session));
+        self.all().retain(|key, _| !matches!(key, Key::Session(.., ended) if ended == session));
     }
 
     /// How many legs there are beside the shared one.
@@ -213,11 +214,21 @@ impl Legs {
         isolation != Isolation::Shared && !(only_client && isolation == Isolation::Session)
     }
 
+    /// A client of 2026-07-28 has no session. A server of that revision is told of the client with each request, and asks it
+    /// by its answers: nothing has to be kept apart, and what one call began the next can go on with.
+    async fn shared_serves(&self, whose: Whose<'_>) -> bool {
+        let is_free = self.settings.isolation == Isolation::Session && whose.client.session.is_none();
+        is_free && whose.client.is_modern() && self.shared.speaks_modern().await
+    }
+
     fn key(&self, whose: Whose<'_>) -> Option<Key> {
         let namespace = whose.namespace.to_owned();
         match self.settings.isolation {
             Isolation::Principal => Some(Key::Principal(namespace, whose.principal.to_owned())),
-            Isolation::Session => whose.client.session.clone().map(|session| Key::Session(namespace, session)),
+            Isolation::Session => {
+                let principal = whose.principal.to_owned();
+                whose.client.session.clone().map(|session| Key::Session(namespace, principal, session))
+            }
             Isolation::Shared | Isolation::Call => None,
         }
     }
@@ -237,7 +248,7 @@ impl Legs {
             settings.era = EraChoice::LegacyFirst;
         }
         settings.tell = match key {
-            Some(Key::Session(_, session)) => tell(&self.engine, &template.name, Addressee::Session(session.clone())),
+            Some(Key::Session(.., session)) => tell(&self.engine, &template.name, Addressee::Session(session.clone())),
             Some(Key::Principal(namespace, subject)) => {
                 let (namespace, subject) = (namespace.clone(), subject.clone());
                 tell(&self.engine, &template.name, Addressee::Principal { namespace, subject })

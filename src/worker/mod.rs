@@ -7,6 +7,7 @@ pub mod executor;
 pub mod forwarder;
 pub mod http_call;
 mod http_client;
+pub mod left_tasks;
 pub mod legs;
 pub mod publish;
 pub mod reconcile;

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use self::attempt::Attempt;
 use self::rounds::Asked;
+pub use self::task::is_task;
 use super::executor::{Executor, Job, Outcome, Report};
 use super::legs::{Legs, Whose};
 use super::upstream::message::{result_type, unsupported_result};
@@ -134,7 +135,7 @@ impl Executor for UpstreamExecutor {
             return Outcome::not_started("call_unreadable", "the stored call is not JSON");
         };
         let whose = Whose { namespace: &job.namespace, principal: &job.principal, client: &job.client };
-        let taken = match self.legs.of(whose) {
+        let taken = match self.legs.of(whose).await {
             Ok(taken) => taken,
             Err(reason) => return Outcome::not_started("no_leg", reason),
         };

@@ -2,11 +2,14 @@
 // behaviour: its own response cache stays on.
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { drive, params, requester, requestOptions, stdioParameters } from './driver.mjs';
+import { capabilities, drive, elicited, params, requester, requestOptions, stdioParameters } from './driver.mjs';
 
 await drive(async (options, notify) => {
     const mode = ['legacy', 'auto'].includes(options.mode) ? options.mode : { pin: options.mode };
-    const client = new Client({ name: options.name, version: '1' }, { versionNegotiation: { mode } });
+    const client = new Client({ name: options.name, version: '1' }, { capabilities, versionNegotiation: { mode } });
+    if (capabilities.elicitation) {
+        client.setRequestHandler('elicitation/create', (request) => elicited(request, notify));
+    }
     client.fallbackNotificationHandler = async (notification) => notify(notification);
     const transport = options.command
         ? new StdioClientTransport(stdioParameters(options))

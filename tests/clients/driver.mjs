@@ -98,6 +98,15 @@ export function requestOptions(op, { abort, progress }) {
     };
 }
 
+// What the user answers to every form, where a test sets it; `@never`: nothing.
+export const capabilities = process.env.CLIENT_ANSWERS === undefined ? {} : { elicitation: {} };
+
+export async function elicited(request, notify) {
+    notify({ method: 'test/asked', params: request.params });
+    if (process.env.CLIENT_ANSWERS === '@never') await new Promise(() => {});
+    return { action: 'accept', content: { answer: process.env.CLIENT_ANSWERS } };
+}
+
 // The whole environment, so that the server sees what a test set.
 export function stdioParameters({ command, args }) {
     return { command, args, env: { ...process.env }, stderr: 'inherit' };

@@ -13,7 +13,7 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp.types import Implementation, PromptReference, ResourceTemplateReference
+from mcp.types import ElicitResult, Implementation, PromptReference, ResourceTemplateReference
 
 
 def say(line: dict[str, Any]) -> None:
@@ -137,13 +137,31 @@ async def notified(message: Any) -> None:
         say({"notification": plain(message)})
 
 
+# What the user answers to every form, where a test sets it; `@never`: nothing.
+ANSWER = os.environ.get("CLIENT_ANSWERS")
+
+
+async def elicited(context: Any, params: Any) -> ElicitResult:
+    say({"notification": {"method": "test/asked", "params": plain(params)}})
+    if ANSWER == "@never":
+        await asyncio.Event().wait()
+    return ElicitResult(action="accept", content={"answer": ANSWER or ""})
+
+
 async def main() -> None:
     given = options()
     reader = asyncio.StreamReader(limit=64 * 1024 * 1024)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     client_info = Implementation(name=given["name"], version="1")
     running: dict[str, asyncio.Task[None]] = {}
-    async with Client(server_of(given), mode=given["mode"], client_info=client_info, message_handler=notified) as client:
+    client = Client(
+        server_of(given),
+        mode=given["mode"],
+        client_info=client_info,
+        message_handler=notified,
+        elicitation_callback=None if ANSWER is None else elicited,
+    )
+    async with client:
         say({"ready": True, "protocol": client.protocol_version})
         while line := await reader.readline():
             op = json.loads(line)

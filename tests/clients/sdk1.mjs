@@ -2,11 +2,14 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { CallToolResultSchema } from '@modelcontextprotocol/sdk/types.js';
-import { drive, params, requester, requestOptions, stdioParameters } from './driver.mjs';
+import { CallToolResultSchema, ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { capabilities, drive, elicited, params, requester, requestOptions, stdioParameters } from './driver.mjs';
 
 await drive(async (options, notify) => {
-    const client = new Client({ name: options.name, version: '1' });
+    const client = new Client({ name: options.name, version: '1' }, { capabilities });
+    if (capabilities.elicitation) {
+        client.setRequestHandler(ElicitRequestSchema, (request) => elicited(request, notify));
+    }
     client.fallbackNotificationHandler = async (notification) => notify(notification);
     const transport = options.command
         ? new StdioClientTransport(stdioParameters(options))

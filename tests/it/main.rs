@@ -1,5 +1,6 @@
 //! The one integration binary: a module per theme, so that the library is linked once. Helpers are in `support`; what
-//! stands behind and in front of the program (fixture server, client drivers) is in `tests/kit` and `tests/clients`.
+//! stands behind and in front of the program (fixture servers, client drivers) is in `tests/kit`, `tests/fixture` and
+//! `tests/clients`.
 
 mod auth;
 mod bench;
@@ -13,6 +14,7 @@ mod cases_unknown;
 mod cli;
 mod cli_outputs;
 mod clients_direct;
+mod conformance;
 mod connect;
 mod crash_descendants;
 mod crash_load;
@@ -32,6 +34,7 @@ mod hostile;
 mod http_tools;
 mod identity;
 mod init;
+mod input;
 mod install;
 mod kit_direct;
 mod lists;
@@ -46,5 +49,6 @@ mod support;
 mod through;
 mod tidy;
 mod trace;
+mod upstream_asks;
 mod worker_protocol;
 mod wrap_end;

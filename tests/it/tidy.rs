@@ -379,8 +379,8 @@ fn nothing_is_left_unfinished_unsafe_or_ignored() {
 }
 
 fn sleeps(file: &File) -> Vec<String> {
-    // The kit is what stands behind and in front of the program: a slow tool has to be slow.
-    let in_kit = file.path.starts_with("tests/kit/");
+    // The kit and the fixture are what stands behind the program: a slow tool has to be slow.
+    let in_kit = file.path.starts_with("tests/kit/") || file.path.starts_with("tests/fixture/");
     let listed = MAY_SLEEP.iter().any(|(path, _)| *path == file.path);
     if !file.is_rust() || !file.is_test() || in_kit || listed {
         return Vec::new();

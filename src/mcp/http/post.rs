@@ -9,13 +9,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::admit::{self, Admitted, Body as Params, Entered};
 use super::super::call::Caller;
+use super::super::call_params::CallParams;
 use super::super::envelope::Message;
 use super::super::era::{self, Ruling};
 use super::super::face::Face;
 use super::super::id::Id;
 use super::super::reject::Source;
-use super::super::requests::{Asker, Request, modern_client};
-use super::super::{answer, headers, input, method};
+use super::super::requests::{Asker, Request};
+use super::super::{answer, headers, input, method, param_headers};
 use super::body::{check_media_types, read};
 use super::exchange::{Exchange, Occupied};
 use super::going;
@@ -79,6 +80,9 @@ impl Post<'_> {
         };
         match body {
             Params::Call(call) => {
+                if let Err(mismatch) = self.check_param_headers(&call).await {
+                    return respond(Era::Modern, id, Err((Source::Envelope, mismatch.rpc_error())));
+                }
                 let name = call.meta.protocol.client_info.and_then(method::client_name).unwrap_or_default();
                 let caller = self.caller(name, Era::Modern, method::modern_client(&call.meta, None));
                 let token = call.meta.progress_token.clone().map(Id::into_owned);
@@ -90,7 +94,7 @@ impl Post<'_> {
                 let asker = Asker {
                     principal: self.principal.clone(),
                     revision,
-                    client: Arc::new(modern_client(&meta, revision)),
+                    client: method::modern_client(&meta, None),
                     wishes: None,
                     session: None,
                     withdrawn: CancellationToken::new(),
@@ -151,6 +155,13 @@ impl Post<'_> {
             }
             _ => StatusCode::ACCEPTED.into_response(),
         }
+    }
+
+    /// Compares the arguments with the headers that repeat them. An unknown tool has none.
+    async fn check_param_headers(&self, call: &CallParams<'_>) -> Result<(), param_headers::Mismatch> {
+        let listing = self.face.listing().await;
+        let Some(tool) = listing.find(&call.name, &self.principal.namespace) else { return Ok(()) };
+        param_headers::check(self.headers, &tool.definition, call.arguments)
     }
 
     pub(super) fn caller(&self, name: String, era: Era, client: Arc<ClientContext>) -> Caller {

@@ -75,7 +75,7 @@ pub(super) fn ask(tx: &mut Tx<'_>, ask: &Ask) -> Sql<Asked> {
     }
     let mut rows = Vec::with_capacity(ask.questions.len());
     for question in &ask.questions {
-        let number = put(tx.connection, (&head, round), ask, question, &mut last)?;
+        let number = put(tx.connection, (&head, round, &mut last), ask, question)?;
         rows.push(one(tx.connection, id, number)?.ok_or_else(|| Fault::internal("a question was not stored"))?);
     }
     let mut head = head;
@@ -96,10 +96,9 @@ pub(super) fn ask(tx: &mut Tx<'_>, ask: &Ask) -> Sql<Asked> {
 
 fn put(
     connection: &Connection,
-    (head, round): (&Head, u32),
+    (head, round, last): (&Head, u32, &mut u32),
     ask: &Ask,
     question: &NewQuestion,
-    last: &mut u32,
 ) -> Sql<u32> {
     let execution = IdText::execution(head.id());
     let earlier = params![execution, question.method, question.params_hash, head.attempt];

@@ -1,6 +1,8 @@
 //! The demo tools: a stand-in for tools that answer, take long, fail, write and crash. They keep a ledger of what they
 //! really did in the data folder, for people to compare. Not for production, and listed only where asked for.
 
+mod ask;
+
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +35,7 @@ const SLEEP_MAX_S: f64 = 86_400.0;
 const REPORT_EVERY: Duration = Duration::from_secs(1);
 
 /// The tool objects, in the order they are listed.
-const DEFINITIONS: [&str; 5] = [
+const DEFINITIONS: [&str; 6] = [
     concat!(
         r#"{"name":"demo_echo","title":"Echo","description":"Answers the message.","inputSchema":{"type":"object","#,
         r#""properties":{"message":{"type":"string","description":"What to answer."}},"required":["message"]},"#,
@@ -62,6 +64,15 @@ const DEFINITIONS: [&str; 5] = [
     concat!(
         r#"{"name":"demo_crash","title":"Crash","description":"Kills the worker process that runs it, once; the next "#,
         r#"attempt answers.","inputSchema":{"type":"object"},"#,
+        r#""annotations":{"idempotentHint":true,"openWorldHint":false}}"#
+    ),
+    concat!(
+        r#"{"name":"demo_ask","title":"Ask","description":"Asks the user a question and answers what the user said. "#,
+        r#"Needs a client with elicitation.","inputSchema":"#,
+        r#"{"type":"object","properties":{"question":{"type":"string","description":"What to ask."},"#,
+        r#""parked":{"type":"boolean","description":"Ends with the question and goes on with the answer, so that a "#,
+        r#"restart between the two loses nothing."},"times":{"type":"integer","minimum":1,"maximum":20,"#,
+        r#""description":"How often to ask."}},"required":["question"]},"#,
         r#""annotations":{"idempotentHint":true,"openWorldHint":false}}"#
     ),
 ];
@@ -156,6 +167,7 @@ impl Executor for Demo {
             "demo_flaky" => self.flaky(&job).await,
             "demo_append" => self.append(&job).await,
             "demo_crash" => crash(&job).await,
+            "demo_ask" => ask::ask(&job).await,
             name => Outcome::not_started("unknown_tool", format!("there is no demo tool {name}")),
         }
     }

@@ -8,6 +8,7 @@ use super::*;
 use crate::model::decide::FailureKind;
 use crate::model::id::ExecutionId;
 use crate::model::policy::Delivery;
+use crate::worker::executor::Continuation;
 use crate::worker::rules::{Rules, offered};
 
 fn job(tool: &str, arguments: &str) -> Job {
@@ -44,6 +45,7 @@ fn the_definitions_are_json_and_their_hints_make_the_promised_delivery() {
         ("demo_flaky", Delivery::AtLeastOnce),
         ("demo_append", Delivery::AtMostOnce),
         ("demo_crash", Delivery::AtLeastOnce),
+        ("demo_ask", Delivery::AtLeastOnce),
     ];
     assert_eq!(delivery, expected.map(|(name, delivery)| (name.to_owned(), delivery)));
 }
@@ -132,6 +134,23 @@ async fn crash_answers_after_its_first_attempt() {
     let demo = Demo::new(Path::new("/nowhere"));
     let again = Job { attempt: 2, ..job("demo_crash", "{}") };
     assert_eq!(result(&demo, again).await["content"][0]["text"], json!("Recovered on attempt 2."));
+}
+
+#[tokio::test]
+async fn ask_says_that_a_client_cannot_be_asked_and_goes_on_with_answers() {
+    let demo = Demo::new(Path::new("/nowhere"));
+    let refused = result(&demo, job("demo_ask", r#"{"question":"Sure?"}"#)).await;
+    assert_eq!(refused["isError"], true);
+    let parked = job("demo_ask", r#"{"question":"Sure?","parked":true,"times":2}"#);
+    let Outcome::InputRequired { questions, state } = run(&demo, parked.clone()).await else { panic!("no question") };
+    assert_eq!((questions.len(), &*questions[0].method), (1, "elicitation/create"));
+    let responses = vec![("answer".to_owned(), r#"{"action":"accept","content":{"answer":"yes"}}"#.into())];
+    let second = Job { continuation: Some(Continuation { state, responses }), ..parked.clone() };
+    let Outcome::InputRequired { state, .. } = run(&demo, second).await else { panic!("no question") };
+    let responses = vec![("answer".to_owned(), r#"{"action":"decline"}"#.into())];
+    let third = Job { continuation: Some(Continuation { state, responses }), ..parked };
+    let text = result(&demo, third).await["content"][0]["text"].clone();
+    assert_eq!(text, json!("The answer is: yes, (decline). Attempt 1."));
 }
 
 #[tokio::test]

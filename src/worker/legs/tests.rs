@@ -48,9 +48,9 @@ async fn legs(isolation: Isolation, legs_max: usize) -> (Rig, Arc<Engine>, Arc<L
 async fn each_session_has_its_own_process_and_its_calls_share_it() {
     let (_rig, engine, legs) = legs(Isolation::Session, 8).await;
     let (one, two) = (client(Some("one")), client(Some("two")));
-    let first = legs.of(whose("ann", &one)).unwrap();
-    let second = legs.of(whose("ann", &one)).unwrap();
-    let other = legs.of(whose("ann", &two)).unwrap();
+    let first = legs.of(whose("ann", &one)).await.unwrap();
+    let second = legs.of(whose("ann", &one)).await.unwrap();
+    let other = legs.of(whose("ann", &two)).await.unwrap();
     assert_eq!(pid(first.upstream()).await, pid(second.upstream()).await);
     assert_ne!(pid(first.upstream()).await, pid(other.upstream()).await);
     assert_ne!(pid(first.upstream()).await, pid(legs.shared()).await);
@@ -69,9 +69,9 @@ async fn each_session_has_its_own_process_and_its_calls_share_it() {
 async fn principals_share_nothing_and_sessions_of_one_do() {
     let (_rig, _engine, legs) = legs(Isolation::Principal, 8).await;
     let (one, two) = (client(Some("one")), client(Some("two")));
-    let ann = legs.of(whose("ann", &one)).unwrap();
-    let too = legs.of(whose("ann", &two)).unwrap();
-    let bob = legs.of(whose("bob", &one)).unwrap();
+    let ann = legs.of(whose("ann", &one)).await.unwrap();
+    let too = legs.of(whose("ann", &two)).await.unwrap();
+    let bob = legs.of(whose("bob", &one)).await.unwrap();
     assert_eq!(pid(ann.upstream()).await, pid(too.upstream()).await);
     assert_ne!(pid(ann.upstream()).await, pid(bob.upstream()).await);
     assert!(!ann.upstream().settings().scope.can_be_asked, "a principal may have many clients");
@@ -81,9 +81,9 @@ async fn principals_share_nothing_and_sessions_of_one_do() {
 async fn a_call_of_its_own_ends_with_its_leg() {
     let (_rig, _engine, legs) = legs(Isolation::Call, 8).await;
     let nobody = client(None);
-    let taken = legs.of(whose("ann", &nobody)).unwrap();
+    let taken = legs.of(whose("ann", &nobody)).await.unwrap();
     let mut status = taken.upstream().status();
-    assert_ne!(pid(taken.upstream()).await, pid(legs.of(whose("ann", &nobody)).unwrap().upstream()).await);
+    assert_ne!(pid(taken.upstream()).await, pid(legs.of(whose("ann", &nobody)).await.unwrap().upstream()).await);
     drop(taken);
     status.wait_for(|status| matches!(status, Status::Stopped)).await.unwrap();
     assert_eq!(legs.count(), 0);
@@ -93,11 +93,11 @@ async fn a_call_of_its_own_ends_with_its_leg() {
 async fn the_leg_that_was_idle_the_longest_makes_room_and_one_in_use_does_not() {
     let (_rig, _engine, legs) = legs(Isolation::Session, 1).await;
     let (one, two) = (client(Some("one")), client(Some("two")));
-    let first = legs.of(whose("ann", &one)).unwrap();
-    assert!(legs.of(whose("ann", &two)).err().unwrap().contains("most"));
+    let first = legs.of(whose("ann", &one)).await.unwrap();
+    assert!(legs.of(whose("ann", &two)).await.err().unwrap().contains("most"));
     let mut status = first.upstream().status();
     drop(first);
-    let second = legs.of(whose("ann", &two)).unwrap();
+    let second = legs.of(whose("ann", &two)).await.unwrap();
     status.wait_for(|status| matches!(status, Status::Stopped)).await.unwrap();
     drop(second);
     assert_eq!(legs.count(), 1);
@@ -112,7 +112,7 @@ async fn the_one_client_of_a_process_has_the_one_leg_with_what_it_can() {
     engine.only_client(client.clone());
     let settings = LegSettings { isolation: Isolation::Session, only_client: true, ..LegSettings::default() };
     let legs = Legs::start(&engine, super::tests::settings(), settings);
-    let taken = legs.of(whose("ann", &client)).unwrap();
+    let taken = legs.of(whose("ann", &client)).await.unwrap();
     assert_eq!(pid(taken.upstream()).await, pid(legs.shared()).await);
     assert!(taken.upstream().settings().scope.can_be_asked);
     assert_eq!(legs.count(), 0);

@@ -181,6 +181,15 @@ impl Upstream {
         }
     }
 
+    /// Whether the server speaks 2026-07-28, alone or beside an earlier revision. Waits for it as a call does.
+    pub async fn speaks_modern(&self) -> bool {
+        let request = Request { prefers_modern: true, ..Request::default() };
+        match self.ready_leg(&CancellationToken::new(), None).await {
+            Ok(leg) => leg.revision_for(&request).await.is_modern(),
+            Err(_) => false,
+        }
+    }
+
     /// Passes a notification of the client on, if the server is up; it may be lost.
     pub async fn notify(&self, request: &Request) {
         let leg = self.inner.leg.borrow().clone();

@@ -31,6 +31,11 @@ impl<'a> Attempt<'a> {
         Self { job, report, leg, engine: engine.clone(), asked: AtomicU32::new(0) }
     }
 
+    /// The call ends because this process does.
+    pub fn is_shutdown(&self) -> bool {
+        self.engine.upgrade().is_some_and(|engine| engine.halting().is_cancelled())
+    }
+
     /// A client of 2026-07-28 gets no log messages unless it asked for them; every client none below its level.
     fn wants(&self, params: Option<&RawValue>) -> bool {
         let client = &self.job.client;

@@ -22,6 +22,8 @@ use crate::worker::upstream::{Answer, CallError, Request};
 const MEMBER: &str = "durable-mcp/task";
 /// Our own code for a task that its server cancelled.
 const TASK_CANCELLED: i64 = -31499;
+/// The server does not know its task any more.
+const TASK_GONE: &str = "task_gone";
 const POLL_DEFAULT: Duration = Duration::from_millis(1_000);
 const POLL_MIN: Duration = Duration::from_millis(20);
 const POLL_MAX: Duration = Duration::from_secs(60);
@@ -48,6 +50,11 @@ enum Look {
     Nothing,
 }
 
+/// Tells whether a checkpoint or a state names a server's task.
+pub fn is_task(state: &str) -> bool {
+    Task::read(state).is_some()
+}
+
 /// Follows the task that a server has just answered with.
 pub(super) async fn follow(attempt: &Attempt<'_>, engine: &Weak<Engine>, created: &str) -> Outcome {
     let Some(id) = text_member(created, "taskId") else {
@@ -55,7 +62,10 @@ pub(super) async fn follow(attempt: &Attempt<'_>, engine: &Weak<Engine>, created
     };
     let task = Task { id, poll: poll_interval(created), answered: Vec::new() };
     task.keep(attempt, engine).await;
-    task.poll_to_end(attempt).await
+    if let Some(engine) = engine.upgrade() {
+        engine.served_as_task(attempt.job.id);
+    }
+    task.to_its_end(attempt, engine).await
 }
 
 /// The task that an earlier part of the execution has begun.
@@ -86,15 +96,30 @@ impl Task {
                 }
                 Err(CallError::Cancelled { .. }) => return self.cancel(attempt).await,
                 // The server shows what is still open: it is asked again.
-                Err(_) => return self.poll_to_end(attempt).await,
+                Err(_) => return self.to_its_end(attempt, engine).await,
             }
             self.answered.extend(responses.iter().map(|(key, _)| key.clone()));
             self.keep(attempt, engine).await;
         }
-        self.poll_to_end(attempt).await
+        self.to_its_end(attempt, engine).await
     }
 
-    async fn poll_to_end(self, attempt: &Attempt<'_>) -> Outcome {
+    /// Follows the task. One that has ended without a good result is nothing for a later attempt to go on with.
+    async fn to_its_end(&self, attempt: &Attempt<'_>, engine: &Weak<Engine>) -> Outcome {
+        let outcome = self.poll_to_end(attempt).await;
+        let is_over = match &outcome {
+            Outcome::Result(result) => crate::worker::is_error(result),
+            Outcome::RpcError(_) => true,
+            Outcome::Failed(failure) => failure.error.code == TASK_GONE,
+            Outcome::InputRequired { .. } => false,
+        };
+        if is_over && attempt.job.may_run_again {
+            keep(attempt, engine, "{}".to_owned()).await;
+        }
+        outcome
+    }
+
+    async fn poll_to_end(&self, attempt: &Attempt<'_>) -> Outcome {
         let mut said = None;
         let mut looks = 0.0;
         loop {
@@ -156,8 +181,12 @@ impl Task {
         }
     }
 
-    /// Tells the server to stop, and takes its last word if there is one soon.
+    /// Tells the server to stop, unless only we do: then the task goes on, for a later attempt to be taken up. Takes the
+    /// server's last word if there is one soon.
     async fn cancel(&self, attempt: &Attempt<'_>) -> Outcome {
+        if attempt.is_shutdown() {
+            return Outcome::lost("worker_stopped", "the server stopped while the tool ran");
+        }
         let last_word = async {
             let request = self.request("tasks/cancel", attempt);
             let _ = attempt.leg.request(&request, CancellationToken::new(), attempt).await;
@@ -184,12 +213,7 @@ impl Task {
 
     /// Keeps the id for later attempts. Without it a later one calls again, as delivery permits.
     async fn keep(&self, attempt: &Attempt<'_>, engine: &Weak<Engine>) {
-        let Some(engine) = engine.upgrade() else { return };
-        let lease = LeaseRef { id: attempt.job.id, fencing_token: attempt.job.fencing_token };
-        let what = Kept::Checkpoint(self.write().into());
-        if let Err(error) = engine.store().keep(Keep { lease, what, now_ms: engine.clock().now_ms() }).await {
-            tracing::warn!(execution = %lease.id, "the id of a server's task was not kept: {error}");
-        }
+        keep(attempt, engine, self.write()).await;
     }
 
     fn write(&self) -> String {
@@ -215,10 +239,19 @@ impl Task {
     }
 }
 
+async fn keep(attempt: &Attempt<'_>, engine: &Weak<Engine>, checkpoint: String) {
+    let Some(engine) = engine.upgrade() else { return };
+    let lease = LeaseRef { id: attempt.job.id, fencing_token: attempt.job.fencing_token };
+    let what = Kept::Checkpoint(checkpoint.into());
+    if let Err(error) = engine.store().keep(Keep { lease, what, now_ms: engine.clock().now_ms() }).await {
+        tracing::warn!(execution = %lease.id, "the id of a server's task was not kept: {error}");
+    }
+}
+
 fn gone(error: &RawValue) -> Outcome {
     let (code, _) = error_parts(error);
     let code = code.map(|code| code.to_string()).unwrap_or_default();
-    Outcome::lost("task_gone", format!("the server does not tell of its task any more: error {code}"))
+    Outcome::lost(TASK_GONE, format!("the server does not tell of its task any more: error {code}"))
 }
 
 fn poll_interval(created: &str) -> Duration {

@@ -53,6 +53,12 @@ pub fn clients_are_set_up() -> Result<(), String> {
     Ok(())
 }
 
+/// Says what is missing if `tests/setup.sh` has not installed the conformance suite.
+pub fn suite_is_set_up() -> Result<(), String> {
+    let suite = clients_folder().join("node_modules/@modelcontextprotocol/conformance/package.json");
+    suite.exists().then_some(()).ok_or_else(|| "the conformance suite is not installed: run tests/setup.sh".to_owned())
+}
+
 /// Says what is missing if `tests/setup.sh` has not packed and installed the SDKs.
 pub fn sdks_are_set_up() -> Result<(), String> {
     for installed in ["python/.venv/.installed", "typescript/conformance/dist/.installed"] {

@@ -1,6 +1,7 @@
 //! The servers that stand behind the program, or, in the direct tests, behind a client: the official `server-everything`,
 //! our fixture `kit`, and a server of the official Rust SDK; over stdio as a command line, over HTTP as a running process.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use tokio::net::TcpSocket;
@@ -54,7 +55,7 @@ impl Server {
             Kind::RmcpStdio => {
                 Server { target: Target::command([kit_binary().to_str().unwrap(), "rmcp-stdio"]), process: None }
             }
-            Kind::RmcpHttp => listening(&["rmcp-http"]).await,
+            Kind::RmcpHttp => listening(kit_binary(), &["rmcp-http"]).await,
         }
     }
 
@@ -89,11 +90,12 @@ pub fn kit_stdio(flags: &[&str]) -> Target {
 
 /// A running `kit http` with these flags, on a free port unless `--port` is among them.
 pub async fn kit_http(flags: &[&str]) -> Server {
-    listening(&[&["http"], flags].concat()).await
+    listening(kit_binary(), &[&["http"], flags].concat()).await
 }
 
-async fn listening(arguments: &[&str]) -> Server {
-    let process = Process::start(kit_binary(), arguments, &[]);
+/// A running server that says `listening on URL` when it is ready.
+pub async fn listening(program: impl AsRef<OsStr>, arguments: &[&str]) -> Server {
+    let process = Process::start(program, arguments, &[]);
     let line = process.line_with("listening on ").await;
     let url = line.trim_start_matches("listening on ").to_owned();
     Server { target: Target::url(url), process: Some(process) }

@@ -1,0 +1,120 @@
+//! Servers that ask back, log and answer with tasks, behind `serve`: what belongs to one client never reaches another, and
+//! a server's task outlives the program. The clients are written by hand.
+
+use std::time::Duration;
+
+use durable_mcp::store::{self, SqliteSettings};
+use serde_json::{Value, json};
+
+use crate::support::client::Target;
+use crate::support::program::{Program, Setup, server_table};
+use crate::support::raw_http::{Connection, Request};
+use crate::support::{DEADLINE, eventually_async, example_binary, servers};
+
+/// Rounds of each client.
+const ROUNDS: usize = 40;
+
+/// Opens a legacy session of a client that can be asked by forms.
+async fn open_session(url: &str) -> String {
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
+        "clientInfo": {"name": "raw", "version": "1"}}});
+    let response = Request::legacy(url, None, &hello.to_string()).exchange(url).await;
+    let session = response.header("mcp-session-id").expect("a session").to_owned();
+    let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    assert_eq!(Request::legacy(url, Some(&session), initialized).exchange(url).await.status, 202);
+    session
+}
+
+/// Calls the asking tool, answers its question, and checks that question and answer are this client's own.
+async fn asked_once(url: &str, session: &str, text: &str) {
+    let call = json!({"jsonrpc": "2.0", "id": text, "method": "tools/call", "params": {
+        "name": "test_elicitation", "arguments": {"message": text}}});
+    let mut connection = Connection::open(url).await;
+    connection.send(&Request::legacy(url, Some(session), &call.to_string()).bytes()).await;
+    connection.response_head().await;
+    loop {
+        let event = connection.event().await.expect("an answer before the end of the stream");
+        if event.data.is_empty() {
+            continue;
+        }
+        let message: Value = serde_json::from_str(&event.data).unwrap();
+        if message["method"] == "elicitation/create" {
+            assert_eq!(message["params"]["message"], text, "a question of another client's call");
+            let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": {
+                "action": "accept", "content": {"username": text, "email": "a@example.com"}}});
+            let sent = Request::legacy(url, Some(session), &answer.to_string()).exchange(url).await;
+            assert_eq!(sent.status, 202, "{sent:?}");
+        } else if message["id"] == text {
+            let said = message["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+            assert!(said.contains("action=accept") && said.contains(text), "{message}");
+            return;
+        }
+    }
+}
+
+fn fixture_stdio() -> Target {
+    Target::command([example_binary("fixture").to_str().unwrap(), "stdio"])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_server_asks_one_client_never_reaches_another() {
+    let table = server_table("fixture", &fixture_stdio(), "isolation = \"session\"");
+    let program = Setup::new(&table).serve().await;
+    let url = program.url().to_owned();
+    let clients = (0..3).map(|client| {
+        let url = url.clone();
+        tokio::spawn(async move {
+            let session = open_session(&url).await;
+            for round in 0..ROUNDS {
+                asked_once(&url, &session, &format!("client-{client}-round-{round}")).await;
+            }
+        })
+    });
+    for client in clients.collect::<Vec<_>>() {
+        client.await.unwrap();
+    }
+    program.check_store().await;
+}
+
+/// Starts the slow job for a client of an earlier revision, and answers the execution's id at once.
+async fn begin_job(program: &Program) -> String {
+    let session = open_session(program.url()).await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "slow_compute",
+        "arguments": {"seconds": 3, "label": "the long one"}, "_meta": {"durable-mcp/wait": 0}}});
+    let answer = Request::legacy(program.url(), Some(&session), &call.to_string()).exchange(program.url()).await;
+    let answer = answer.answer();
+    answer["result"]["structuredContent"]["execution_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+async fn checkpoint(setup: &Setup, id: &str) -> Option<String> {
+    let store = store::open(&setup.store_url(), &SqliteSettings::default()).await.unwrap();
+    let kept = store.progressed(id.parse().unwrap()).await.unwrap();
+    store.close().await;
+    kept.checkpoint.map(|checkpoint| checkpoint.to_string())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_servers_task_goes_on_while_the_program_is_gone_and_is_not_begun_again() {
+    let fixture = servers::listening(example_binary("fixture"), &["http"]).await;
+    let setup = Setup::new(&server_table("fixture", &fixture.target, ""));
+    let mut program = setup.serve().await;
+    let id = begin_job(&program).await;
+    let begun = async || checkpoint(&setup, &id).await.is_some_and(|kept| kept.contains("durable-mcp/task"));
+    eventually_async("the server's task is known", DEADLINE, begun).await;
+    program.kill_9().await;
+
+    let program = program.restart().await;
+    let row = async || {
+        let rows = program.executions().await;
+        rows.into_iter().find(|row| row["id"] == id.as_str()).expect("the execution")
+    };
+    eventually_async("it is completed", Duration::from_secs(30), async || row().await["state"] == "completed").await;
+    let row = row().await;
+    assert_eq!(row["attempt"], 1, "at_most_once: the tool was called once");
+    let events = program.events(&id).await;
+    let types: Vec<_> = events.iter().map(|event| event["type"].as_str().unwrap_or_default()).collect();
+    assert!(types.contains(&"completed"), "{types:?}");
+    assert_eq!(types.iter().filter(|name| **name == "leased").count(), 1, "{types:?}");
+    program.check_store().await;
+}
