@@ -16,7 +16,7 @@ use super::reject::{RpcError, code};
 use super::session::Flight;
 use crate::engine::asking::{OpenQuestion, Round};
 use crate::engine::client::ClientContext;
-use crate::engine::notices::{MESSAGE, Notice};
+use crate::engine::notices::Notice;
 use crate::engine::ticket::{News, Ticket};
 use crate::engine::waiters::Progress;
 use crate::model::event::Order;

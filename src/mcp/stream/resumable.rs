@@ -107,10 +107,10 @@ impl Resumable {
         Resumable { session, execution, stream, superseded, last, stop }
     }
 
-    /// The first event: an id and nothing else.
-    pub(super) fn priming(&self, retry_ms: u64) -> String {
+    /// The first event of a connection: the id of the message that its client has already, and nothing else.
+    pub(super) fn priming(&self, has: i64, retry_ms: u64) -> String {
         let mut event = String::new();
-        frame::priming_event(&mut event, &self.event_id(self.last), Some(retry_ms));
+        frame::priming_event(&mut event, &self.event_id(has), Some(retry_ms));
         event
     }
 
