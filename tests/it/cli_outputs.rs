@@ -379,6 +379,7 @@ async fn every_command_has_an_example_and_every_example_runs() {
             .replace("0198c3f2", &scene.ids["completed"])
             .replace("3f9a1c0b77de", &scene.token)
             .replace("6f1c22", &scene.worker.id)
+            .replace("3f9a27", &scene.session)
             .replace("http://127.0.0.1:7400", scene.program.url());
         let line = line.split(" | jq").next().unwrap();
         let server = format!("DURABLE_MCP_URL={} durable-mcp {line}", scene.program.url());

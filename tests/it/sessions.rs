@@ -105,7 +105,8 @@ async fn an_open_session_of_a_real_client_outlives_a_kill_and_is_served_by_a_sec
     assert_eq!(said["content"][0]["text"], "two");
     // A result that the restart falls into comes by the stream that the client takes up by itself.
     let pending = client.start(Call::new("demo_sleep", json!({"seconds": 2}))).await;
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    let opened = async || rows(&program, "SELECT count(*) FROM session_messages") == 1;
+    eventually_async("the call is on a stream that can be taken up", DEADLINE, opened).await;
     let program = program.restart().await;
     let slept = pending.answer().await.unwrap();
     assert_ne!(slept["isError"], true, "{slept}");
@@ -239,10 +240,12 @@ async fn a_real_client_polls_streams_that_are_closed_politely() {
         }
         assert!(rest.contains("retry: 100\n"), "{rest}");
         polls += 1;
-        // The same call from elsewhere is another one: the first one's caller is about to come back.
-        tokio::time::sleep(Duration::from_millis(100)).await;
         stream = listen(&program, &session, Some(&last)).await;
-        last = last.clone();
+        let event = stream.event().await.unwrap();
+        if !event.data.is_empty() {
+            break event.data;
+        }
+        last = event.id.unwrap();
     };
     assert!(polls >= 2 && said.contains("\"id\":5"), "{polls} polls: {said}");
 }
@@ -445,9 +448,36 @@ async fn ten_thousand_idle_sessions_take_less_than_a_kilobyte_of_memory_each() {
     let before_kib = resident_kib(&program);
     let open = &open;
     futures_util::future::join_all((0..20).map(|_| open(500))).await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let grown_kib = resident_kib(&program) - before_kib;
-    eprintln!("10,000 sessions: {grown_kib} KiB");
-    assert!(grown_kib < 10_000, "{grown_kib} KiB");
+    let grown_kib = || resident_kib(&program) - before_kib;
+    eventually_async("what is idle has left memory", DEADLINE, async || grown_kib() < 10_000).await;
+    eprintln!("10,000 sessions: {} KiB", grown_kib());
     assert_eq!(rows(&program, "SELECT count(*) FROM sessions"), 10_500);
+}
+
+// A call that says nothing for longer than a session may be idle, with its client there and away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_call_longer_than_the_idle_timeout_keeps_its_session_and_loses_nothing() {
+    let program = serve(&format!("{SOON}[sessions]\nidle_timeout = \"1s\"\n")).await;
+    let there = open_session(program.url(), "2025-11-25").await.unwrap();
+    let away = open_session(program.url(), "2025-11-25").await.unwrap();
+    let unused = open_session(program.url(), "2025-11-25").await.unwrap();
+    let (mut stream, _) = begin(&program, &there, &sleep(json!(1), 4.0)).await;
+    let (cut, first) = begin(&program, &away, &sleep(json!(2), 4.0)).await;
+    cut.cut();
+    assert_eq!(answer(&mut stream).await.0["id"], 1);
+    assert_eq!(echo(&program, &unused).await.status, 404);
+    assert_eq!(echo(&program, &there).await.status, 200);
+    let mut stream = listen(&program, &away, Some(&first)).await;
+    assert_eq!(answer(&mut stream).await.0["id"], 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_level_of_a_session_outlives_a_kill() {
+    let program = serve(SOON).await;
+    let session = open_session(program.url(), "2025-11-25").await.unwrap();
+    let level = r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}"#;
+    assert_eq!(post(&program, &session, level).await.answer()["result"], json!({}));
+    let program = program.restart().await;
+    assert_eq!(echo(&program, &session).await.status, 200);
+    assert_eq!(listed(&program).await[0]["log_level"], "error");
 }

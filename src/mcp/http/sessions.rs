@@ -44,7 +44,7 @@ pub(super) async fn get(face: &Arc<Face>, principal: &Principal, headers: &Heade
     }
 }
 
-/// Ends a session, for every process. One that has ended already has ended (docs/adr/0012).
+/// Ends a session, for every process. One that has ended already has ended (docs/adr/0009).
 pub(super) async fn delete(face: &Face, principal: &Principal, headers: &HeaderMap) -> Response {
     let version = Field::of(headers, headers::PROTOCOL_VERSION);
     match era::decide_stream(version, headers.contains_key(headers::SESSION_ID)) {

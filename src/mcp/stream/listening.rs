@@ -36,6 +36,10 @@ pub(super) async fn from(face: &Arc<Face>, session: &Arc<Session>, last: i64) ->
     let outbox = session.listen();
     let seen = face.engine.store().stream(session.key, LISTENING, last, REPLAYED_MAX).await?;
     let mut first = frame::KEEP_ALIVE.to_owned();
+    if session.resumes() {
+        // Official clients know only the events of the newest connection to go on from: it starts with one too.
+        frame::priming_event(&mut first, &format!("{LISTENING}.{last}"), Some(face.settings.retry_ms));
+    }
     for (seq, message) in &seen.messages {
         frame::event(&mut first, Some(&format!("{LISTENING}.{seq}")), message);
     }

@@ -62,9 +62,9 @@ pub(super) struct Resumable {
 impl Resumable {
     /// Opens the stream in the store; `None` when the client can not take it up, or the store does not take it: then it
     /// is a stream like any other.
-    pub(super) async fn open(face: &Arc<Face>, id: &Id<'_>, talk: &mut Talk) -> Option<Resumable> {
+    pub(super) async fn open(face: &Arc<Face>, id: &Id<'_>, talk: &Talk) -> Option<Resumable> {
         let session = talk.exchange.session.clone().filter(|session| session.resumes())?;
-        let conversation = &mut talk.conversation;
+        let conversation = &talk.conversation;
         let ticket = conversation.ticket.as_ref()?;
         let now_ms = face.engine.clock().now_ms();
         let left = conversation.deadline.saturating_duration_since(Instant::now());
@@ -98,21 +98,19 @@ impl Resumable {
     pub(super) fn of(
         session: Arc<Session>,
         stream: String,
-        talk: &mut Talk,
+        talk: &Talk,
         (execution, cancels, last): (ExecutionId, bool, i64),
     ) -> Resumable {
-        // From here on it is this stream that says when the client is gone.
-        talk.conversation.on_disconnect = OnDisconnect::Detach;
         let stop =
             cancels.then(|| Order { reason: "the client disconnected".into(), ..talk.conversation.order.clone() });
         let superseded = session.take_stream(&stream);
         Resumable { session, execution, stream, superseded, last, stop }
     }
 
-    /// The first event: an id and nothing else.
-    pub(super) fn priming(&self, retry_ms: u64) -> String {
+    /// The first event of a connection: the id of the message that its client has already, and nothing else.
+    pub(super) fn priming(&self, has: i64, retry_ms: u64) -> String {
         let mut event = String::new();
-        frame::priming_event(&mut event, &self.event_id(self.last), Some(retry_ms));
+        frame::priming_event(&mut event, &self.event_id(has), Some(retry_ms));
         event
     }
 
@@ -157,7 +155,9 @@ impl Resumable {
 
     /// The connection was cut. The caller counts as gone at once, so that the same call may take its execution; where
     /// the policy stops the work, the client has a while to come back.
-    pub(super) fn cut(mut self, face: &Arc<Face>, talk: Talk) {
+    pub(super) fn cut(mut self, face: &Arc<Face>, mut talk: Talk) {
+        // It is this stream that says when the client is gone for good.
+        talk.conversation.on_disconnect = OnDisconnect::Detach;
         drop(talk);
         let Some(order) = self.stop.take().filter(|_| !self.superseded.is_cancelled()) else { return };
         let patience = Duration::from_millis(face.settings.retry_ms) + COMING_BACK;

@@ -67,7 +67,7 @@ pub(in crate::mcp) async fn resume(
         frame::event(&mut replay, Some(&format!("{stream}.{seq}")), message);
         newest = *seq;
     }
-    let resumed = Resumed { face, session, principal, replay, last: newest };
+    let resumed = Resumed { face, session, principal, has: last, replay, last: newest };
     Ok(resumed.go_on(&opening, context, &id).await)
 }
 
@@ -86,6 +86,8 @@ struct Resumed<'a> {
     face: &'a Arc<Face>,
     session: &'a Arc<Session>,
     principal: &'a Principal,
+    /// The number of the message that the client has.
+    has: i64,
     replay: String,
     last: i64,
 }
@@ -140,11 +142,11 @@ impl Resumed<'_> {
                 sse_answer(self.replay, answered)
             }
             Begun::Waiting(conversation) => {
-                let mut talk = Talk { conversation, early: None, exchange };
+                let talk = Talk { conversation, early: None, exchange };
                 let facts = (opening.execution, context.cancels, self.last);
-                let resumable = Resumable::of(self.session.clone(), opening.stream.clone(), &mut talk, facts);
-                // The first bytes tell proxies and clients that the stream is open.
-                let first = format!("{}{}", frame::KEEP_ALIVE, self.replay);
+                let resumable = Resumable::of(self.session.clone(), opening.stream.clone(), &talk, facts);
+                // Official clients know only the events of the newest connection to go on from: it starts with one too.
+                let first = resumable.priming(self.has, self.face.settings.retry_ms) + &self.replay;
                 talking::stream(self.face, id, talk, (Some(resumable), Some(first)))
             }
         }

@@ -14,16 +14,15 @@ use super::super::face::Face;
 use super::super::frame;
 use super::super::http::Exchange;
 use super::super::id::Id;
-use super::super::log_level;
 use super::resumable::{Resumable, linger};
 use super::{Talk, carries_message, push_answer_event, sse};
-use crate::engine::notices::{MESSAGE, Notice};
+use crate::engine::notices::Notice;
 use crate::engine::waiters::Progress;
 
 /// The conversation as a stream.
-pub(in crate::mcp) async fn of_conversation(face: &Arc<Face>, id: &Id<'_>, mut talk: Talk) -> Response {
-    let resumable = Resumable::open(face, id, &mut talk).await;
-    let first = resumable.as_ref().map(|resumable| resumable.priming(face.settings.retry_ms));
+pub(in crate::mcp) async fn of_conversation(face: &Arc<Face>, id: &Id<'_>, talk: Talk) -> Response {
+    let resumable = Resumable::open(face, id, &talk).await;
+    let first = resumable.as_ref().map(|resumable| resumable.priming(0, face.settings.retry_ms));
     stream(face, id, talk, (resumable, first))
 }
 
@@ -92,10 +91,7 @@ impl Streaming {
                 Turn::Step(Step::Progress(progress)) if talk.exchange.token.is_some() => {
                     return Some(progress_event(&talk.exchange, &progress));
                 }
-                Turn::Step(Step::Message(notice)) if is_wanted(&talk.exchange, &notice) => {
-                    return Some(notice_event(&notice));
-                }
-                Turn::Step(Step::Message(_)) => {}
+                Turn::Step(Step::Message(notice)) => return Some(notice_event(&notice)),
                 Turn::Step(Step::Progress(_)) => {}
                 Turn::Step(Step::Asked(said)) => {
                     let events = self.events(said).await;
@@ -192,12 +188,6 @@ fn progress_event(exchange: &Exchange, progress: &Progress) -> String {
     let Some(token) = &exchange.token else { return String::new() };
     let params = progress_params(token, progress, carries_message(exchange.revision));
     notification_event("notifications/progress", Some(&params))
-}
-
-/// A session hears log messages from the level on that its client asked for, whichever stream they come on.
-fn is_wanted(exchange: &Exchange, notice: &Notice) -> bool {
-    let Some(session) = exchange.session.as_ref().filter(|_| notice.method == MESSAGE) else { return true };
-    notice.params.as_deref().is_none_or(|params| log_level::passes(params, session.wishes.level()))
 }
 
 fn notice_event(notice: &Notice) -> String {
