@@ -22,6 +22,7 @@ pub mod parking;
 pub mod remote;
 pub mod running;
 pub mod scheduler;
+mod served_tasks;
 pub mod sessions;
 pub mod slots;
 pub mod submit;

@@ -62,8 +62,9 @@ pub(super) async fn follow(attempt: &Attempt<'_>, engine: &Weak<Engine>, created
     };
     let task = Task { id, poll: poll_interval(created), answered: Vec::new() };
     task.keep(attempt, engine).await;
-    // Whoever waits here for the call may get a task too.
-    attempt.notice(TASKED, None);
+    if let Some(engine) = engine.upgrade() {
+        engine.served_as_task(attempt.leg.name(), attempt.job.id);
+    }
     task.to_its_end(attempt, engine).await
 }
 
