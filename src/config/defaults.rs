@@ -5,8 +5,8 @@ use super::settings::{
     Store, Worker, Workers, Wrap,
 };
 use super::tools::{
-    DefaultIdempotency, DefaultRetry, DefaultTimeout, Defaults, OnDisconnect, OwnPolicy, Response, Restart, Server,
-    ServerTool, Unkeyed, WorkerTool,
+    DefaultIdempotency, DefaultRetry, DefaultTimeout, Defaults, OnDisconnect, OnTaskExpiry, OwnPolicy, Response,
+    Restart, Server, ServerTool, Tasks, Unkeyed, WorkerTool,
 };
 use super::units::{Bytes, Millis};
 use indexmap::IndexMap;
@@ -44,6 +44,8 @@ impl Default for Listener {
             max_initialize_burst: 1_000,
             keep_alive: Millis(10_000),
             json_within: Millis(1_000),
+            min_task_poll: Millis(500),
+            max_task_poll: Millis(5_000),
             poll_after: None,
             retry: Millis(1_000),
             response: Response::Auto,
@@ -159,6 +161,10 @@ impl Default for Defaults {
             retry: DefaultRetry::default(),
             idempotency: DefaultIdempotency::default(),
             on_disconnect: OnDisconnect::Detach,
+            tasks: Tasks::Auto,
+            task_after: Millis(1_000),
+            task_ttl: Millis(86_400_000),
+            on_task_expiry: OnTaskExpiry::Cancel,
             concurrency: 16,
             queue: 1_000,
             queue_timeout: Millis(30_000),

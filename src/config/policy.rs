@@ -3,7 +3,9 @@
 
 use super::secret::Text;
 use super::settings::Config;
-use super::tools::{Delivery, OnDisconnect, OwnPolicy, OwnRetry, OwnTimeout, Reconcile, Response, RetryOn, Unkeyed};
+use super::tools::{
+    Delivery, OnDisconnect, OnTaskExpiry, OwnPolicy, OwnRetry, OwnTimeout, Reconcile, Response, RetryOn, Tasks, Unkeyed,
+};
 use super::units::Millis;
 
 /// Everything that a call of one tool needs to know. Times are milliseconds.
@@ -18,6 +20,7 @@ pub struct Policy {
     pub retry: Retry,
     pub idempotency: Idempotency,
     pub on_disconnect: OnDisconnect,
+    pub task: Task,
     pub response: Response,
     pub key_argument: Option<Text>,
     pub reconcile: Option<Reconcile>,
@@ -49,6 +52,15 @@ pub struct Idempotency {
     pub unkeyed: Unkeyed,
     pub reattach_window_ms: i64,
     pub ttl_ms: i64,
+}
+
+/// Calls that become MCP tasks. Times in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    pub tasks: Tasks,
+    pub after_ms: i64,
+    pub ttl_ms: i64,
+    pub on_expiry: OnTaskExpiry,
 }
 
 /// How many calls run at once and how many wait.
@@ -163,6 +175,12 @@ impl Config {
                 ttl_ms: first(layers, |own| own.idempotency.ttl).unwrap_or(idempotency.ttl).0,
             },
             on_disconnect: first(layers, |own| own.on_disconnect).unwrap_or(defaults.on_disconnect),
+            task: Task {
+                tasks: first(layers, |own| own.tasks).unwrap_or(defaults.tasks),
+                after_ms: first(layers, |own| own.task_after).unwrap_or(defaults.task_after).0,
+                ttl_ms: first(layers, |own| own.task_ttl).unwrap_or(defaults.task_ttl).0,
+                on_expiry: first(layers, |own| own.on_task_expiry).unwrap_or(defaults.on_task_expiry),
+            },
             response: first(layers, |own| own.response).unwrap_or(self.server.response),
             key_argument: None,
             reconcile: None,

@@ -135,6 +135,12 @@ pub struct Listener {
     pub keep_alive: Millis,
     /// A call that ends within this time, with nothing else to say, is answered as JSON and not as a stream.
     pub json_within: Millis,
+    /// The shortest interval at which a client is told to look at a task; it grows with the task's age.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub min_task_poll: Millis,
+    /// The longest interval at which a client is told to look at a task.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub max_task_poll: Millis,
     /// A stream that its client can take up again (sessions since 2025-11-25) is closed after so long, and the client asks
     /// again; absent: never. For what ends long connections.
     #[schemars(extend("x-min-ms" = 10))]

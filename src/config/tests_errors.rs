@@ -460,7 +460,7 @@ fn columns_count_characters() {
         &[(
             "defaults = { x = \"ä€😀\", wait = 3 }",
             &[
-                "1:14: unknown key `x` in `defaults`; known here: concurrency, idempotency, on_disconnect, queue, queue_timeout, retry, timeout, wait",
+                "1:14: unknown key `x` in `defaults`; known here: concurrency, idempotency, on_disconnect, on_task_expiry, queue, queue_timeout, retry, task_after, task_ttl, tasks, timeout, wait",
                 "1:32: `defaults.wait` must be a duration, not a whole number; write it with a unit, such as \"30s\"",
             ],
         )],

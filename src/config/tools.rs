@@ -5,6 +5,7 @@
 use super::json::{Json, JsonSource};
 use super::secret::{Secret, Text};
 use super::units::{Bytes, Millis};
+pub use crate::model::policy::{OnTaskExpiry, Tasks};
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,17 @@ pub struct Defaults {
     pub idempotency: DefaultIdempotency,
     /// What a client that leaves, or whose own timer fires, does to the execution.
     pub on_disconnect: OnDisconnect,
+    /// Whether a call becomes an MCP task for a client that knows tasks: after `task_after`, at once, never, or at once
+    /// with a refusal of the clients of 2026-07-28 that do not know them.
+    pub tasks: Tasks,
+    /// How long a call runs before it becomes a task, with `auto`.
+    #[schemars(extend("x-max-ms" = 86_400_000))]
+    pub task_after: Millis,
+    /// How long a task can be read, from its creation; at most as long as payloads are kept.
+    #[schemars(extend("x-min-ms" = 1))]
+    pub task_ttl: Millis,
+    /// What the end of that time does to work that still runs and that nobody else waits for.
+    pub on_task_expiry: OnTaskExpiry,
     /// Calls that one upstream server or command tool runs at once, in one process.
     #[schemars(range(min = 1, max = 65_536))]
     pub concurrency: u32,
@@ -153,6 +165,18 @@ pub struct OwnPolicy {
     /// What a client that leaves, or whose own timer fires, does to the execution.
     #[schemars(extend("x-inherits" = "defaults.on_disconnect"))]
     pub on_disconnect: Option<OnDisconnect>,
+    /// Whether a call becomes an MCP task for a client that knows tasks.
+    #[schemars(extend("x-inherits" = "defaults.tasks"))]
+    pub tasks: Option<Tasks>,
+    /// How long a call runs before it becomes a task, with `auto`.
+    #[schemars(extend("x-max-ms" = 86_400_000, "x-inherits" = "defaults.task_after"))]
+    pub task_after: Option<Millis>,
+    /// How long a task can be read, from its creation; at most as long as payloads are kept.
+    #[schemars(extend("x-min-ms" = 1, "x-inherits" = "defaults.task_ttl"))]
+    pub task_ttl: Option<Millis>,
+    /// What the end of that time does to work that still runs and that nobody else waits for.
+    #[schemars(extend("x-inherits" = "defaults.on_task_expiry"))]
+    pub on_task_expiry: Option<OnTaskExpiry>,
     /// Form of an answer over HTTP.
     #[schemars(extend("x-inherits" = "server.response"))]
     pub response: Option<Response>,

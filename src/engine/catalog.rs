@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use super::client::declared;
-use crate::model::policy::{Identity, OnDisconnect, Policy};
+use crate::model::policy::{Identity, OnDisconnect, OnTaskExpiry, Policy, Tasks};
 use crate::model::revision::Revision;
 
 /// One tool as it is offered and run.
@@ -43,8 +43,29 @@ pub struct Service {
     pub on_disconnect: OnDisconnect,
     /// How answers are written over HTTP; absent: as the server is configured.
     pub response: Option<ResponseMode>,
+    /// When its calls become tasks.
+    pub task: TaskService,
     /// The namespaces that may call it; absent: all.
     pub namespaces: Option<Vec<String>>,
+}
+
+/// When calls of a tool become tasks. Times in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TaskService {
+    /// Whether, for clients that know tasks.
+    pub tasks: Tasks,
+    /// How long a call runs before it becomes one, with `auto`.
+    pub after_ms: i64,
+    /// How long a task can be read, from its creation.
+    pub ttl_ms: i64,
+    /// What the end of that time means for work that still runs.
+    pub on_expiry: OnTaskExpiry,
+}
+
+impl Default for TaskService {
+    fn default() -> Self {
+        Self { tasks: Tasks::Auto, after_ms: 1_000, ttl_ms: 86_400_000, on_expiry: OnTaskExpiry::Cancel }
+    }
 }
 
 impl Service {
@@ -69,6 +90,7 @@ impl Default for Service {
             key_argument: None,
             on_disconnect: OnDisconnect::Detach,
             response: None,
+            task: TaskService::default(),
             namespaces: None,
         }
     }

@@ -266,6 +266,7 @@ impl Engine {
 
     /// Tells the callers here which questions of the execution are open. A failure is made up for by the next look.
     pub(super) async fn told_questions(&self, id: ExecutionId) {
+        self.watchers.tell(id);
         if !self.waiters.are_there(id) {
             return;
         }

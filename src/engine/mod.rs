@@ -22,13 +22,14 @@ pub mod parking;
 pub mod remote;
 pub mod running;
 pub mod scheduler;
-pub mod served_tasks;
 pub mod sessions;
 pub mod slots;
 pub mod submit;
+pub mod task;
 pub mod ticket;
 pub mod view;
 pub mod waiters;
+pub mod watchers;
 pub mod why;
 
 #[cfg(test)]
@@ -53,6 +54,7 @@ use observers::Observers;
 use running::{Running, Work};
 use slots::Slots;
 use waiters::Waiters;
+use watchers::Watchers;
 
 /// How the engine works. Durations in milliseconds.
 #[derive(Clone, Debug)]
@@ -161,11 +163,11 @@ pub struct Engine {
     running: Arc<Running>,
     known_keys: KnownKeys,
     observers: Observers,
+    watchers: Watchers,
     in_flight: InFlight,
     clients: client::Clients,
     forwarders: forward::Forwarders,
     notices: notices::Notices,
-    served_tasks: served_tasks::ServedTasks,
     local: OnceLock<Arc<dyn LocalWorker>>,
     remote: remote::registry::Registry,
     held: remote::held::Held,
@@ -197,11 +199,11 @@ impl Engine {
             running: Arc::default(),
             known_keys: KnownKeys::new(settings.known_keys_max),
             observers: Observers::default(),
+            watchers: Watchers::default(),
             in_flight: InFlight::default(),
             clients: client::Clients::default(),
             forwarders: forward::Forwarders::default(),
             notices: notices::Notices::default(),
-            served_tasks: served_tasks::ServedTasks::default(),
             local: OnceLock::new(),
             remote: remote::registry::Registry::default(),
             held: remote::held::Held::default(),

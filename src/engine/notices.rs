@@ -17,6 +17,8 @@ pub const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
 pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
 /// A log message.
 pub const MESSAGE: &str = "notifications/message";
+/// Not of MCP, and never passed on: the server has made a task of a call, so its caller may get one too.
+pub const TASKED: &str = "durable-mcp/tasked";
 
 /// Notices that a follower has not taken yet; a slower one loses the oldest and is told how many.
 const QUEUE: usize = 1_024;

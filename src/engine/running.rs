@@ -321,6 +321,7 @@ impl Engine {
 
     /// What follows from a row's new state inside this process. The write is done: nothing here makes it fail.
     async fn told(&self, head: &Head, payload: Option<Payload>) {
+        self.watchers.tell(head.id());
         match head.state {
             // From here on another process may take it: whoever waits for it here has to look at the store.
             State::Scheduled => {

@@ -62,6 +62,7 @@ impl Engine {
                 // It may have been a remote worker.
                 self.refresh_workers().await?;
             }
+            self.end_expired_tasks().await?;
             let latest_ms = now_ms + self.settings.scheduler_interval_ms;
             return Ok(due.next_at_ms.map_or(latest_ms, |at_ms| at_ms.clamp(now_ms + 1, latest_ms)));
         }

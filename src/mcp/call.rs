@@ -17,6 +17,9 @@ use super::keys;
 use super::progress::Rising;
 use super::reject::{RpcError, code};
 use super::session::Flight;
+use super::task::create::{Pending, Related};
+use super::task::failed as task_failed;
+use super::task::offer::{Offer, offer};
 use crate::engine::catalog::Tool;
 use crate::engine::client::{self, ClientContext};
 use crate::engine::inputs::RESPONSES_MEMBER;
@@ -28,8 +31,9 @@ use crate::model::id::ExecutionId;
 use crate::model::json::quoted;
 use crate::model::policy::{OnDisconnect, Unkeyed};
 use crate::model::principal::{Principal, Scope};
-use crate::model::revision::Era;
+use crate::model::revision::{Era, Revision};
 use crate::model::trace::TraceContext;
+use crate::store::TaskVariant;
 
 /// Who calls, and how the answer has to look.
 #[derive(Clone, Debug)]
@@ -46,6 +50,21 @@ pub struct Caller {
     pub client: Arc<ClientContext>,
     /// The trace context in the HTTP headers; one in `_meta` comes first.
     pub trace: TraceContext,
+}
+
+impl Caller {
+    /// The revision of the request.
+    pub fn revision(&self) -> Revision {
+        self.client.revision.as_deref().and_then(Revision::find).unwrap_or(Revision::ASSUMED)
+    }
+}
+
+/// What becomes of an offer.
+enum Offered {
+    /// The call is a task; this is its answer.
+    Task(Reply),
+    /// The call may become one while it waits.
+    Later(Option<Pending>),
 }
 
 /// What a call becomes at first.
@@ -96,6 +115,7 @@ impl Face {
             tool = self.listing().await.find(&params.name, namespace).cloned();
         }
         let tool = tool.ok_or_else(|| self.unknown_tool(&params.name))?;
+        let offered = offer(params, caller.revision(), &tool)?;
         // Answers to what was never asked here are a new wish.
         let tool = match input::unasked_responses(params) {
             Some(_) => fresh(&tool),
@@ -120,6 +140,13 @@ impl Face {
         let ticket = self.engine.submit(call).await.map_err(|error| answer::refused(&error))?;
         let wait_ms = params.meta.wait_ms.unwrap_or(tool.service.wait_ms);
         let audience = self.audience(caller.era);
+        let pending = match self.offered(offered, &ticket, wait_ms).await? {
+            Offered::Later(pending) => pending,
+            Offered::Task(reply) => {
+                let response = tool.service.response;
+                return Ok(Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)), response }));
+            }
+        };
         if wait_ms == 0 && ticket.settled().is_none() {
             let reply = answer::accepted(&ticket.head, tool.has_output_schema, ticket.attached, audience);
             let response = tool.service.response;
@@ -128,7 +155,46 @@ impl Face {
         let mut conversation = self.conversation(ticket, &params.name, (wait_ms, audience), caller);
         conversation.on_disconnect = tool.service.on_disconnect;
         conversation.response = tool.service.response;
+        conversation.pending = pending;
         Ok(conversation.begun(flight))
+    }
+
+    /// Makes a task of the call at once where that was asked for, or says when it becomes one.
+    async fn offered(&self, offer: Option<Offer>, ticket: &Ticket, wait_ms: i64) -> Result<Offered, RpcError> {
+        let Some(offer) = offer else { return Ok(Offered::Later(None)) };
+        let after_ms = offer.after_ms.map(|after_ms| after_ms.min(wait_ms));
+        if after_ms.is_some_and(|after_ms| after_ms > 0 || ticket.settled().is_some()) {
+            return Ok(Offered::Later(Some(Pending::of(offer, after_ms.unwrap_or_default()))));
+        }
+        match self.create_task(ticket.id(), &offer.wish).await {
+            Ok(reply) => Ok(Offered::Task(reply)),
+            // Who decides is the server: without a task the answer itself is as good.
+            Err(error) if offer.wish.variant == TaskVariant::Extension => {
+                tracing::warn!(execution = %ticket.id(), "a call could not become a task: {}", error.message);
+                Ok(Offered::Later(None))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A request that waits for the end of a task, for as long as the task can be read.
+    pub(super) async fn await_task(
+        self: &Arc<Self>,
+        related: Related,
+        left_ms: i64,
+        caller: &Caller,
+        flight: Option<Arc<Flight>>,
+    ) -> Begun {
+        let ticket = match self.engine.attach(related.id, &caller.principal).await {
+            Ok(ticket) => ticket,
+            Err(error) => return Begun::Answer(Answered::of(Reply::Error(task_failed(error).1))),
+        };
+        let name = ticket.head.ident.tool.clone();
+        let mut conversation = self.conversation(ticket, &name, (left_ms, self.audience(caller.era)), caller);
+        conversation.deadline = Instant::now() + Duration::from_millis(left_ms.max(0) as u64);
+        conversation.only_asks = true;
+        conversation.related = Some(related);
+        conversation.begun(flight)
     }
 
     async fn builtin(
@@ -221,6 +287,8 @@ impl Face {
             rising: Rising::default(),
             order: Order { principal: caller.principal.subject.clone(), reason: "cancelled by the client".into() },
             response: None,
+            pending: None,
+            related: None,
             client: caller.client.clone(),
             principal: caller.principal.clone(),
             request: None,
@@ -241,7 +309,19 @@ impl Face {
         let budget_ms = service.map_or(self.settings.result_wait_ms, |service| service.wait_ms);
         let wait_ms = params.meta.wait_ms.unwrap_or(budget_ms);
         let audience = self.audience(caller.era);
+        let offered = match &tool {
+            Some(tool) => offer(params, caller.revision(), tool)?,
+            None => None,
+        };
+        let pending = match self.offered(offered, &ticket, wait_ms).await? {
+            Offered::Later(pending) => pending,
+            Offered::Task(reply) => {
+                let response = service.and_then(|service| service.response);
+                return Ok(Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)), response }));
+            }
+        };
         let mut conversation = self.conversation(ticket, &params.name, (wait_ms, audience), caller);
+        conversation.pending = pending;
         if let Some(service) = service {
             conversation.on_disconnect = service.on_disconnect;
             conversation.response = service.response;

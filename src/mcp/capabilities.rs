@@ -5,11 +5,13 @@ use std::fmt::Write;
 
 use super::face::Face;
 use super::offering::Declared;
+use super::task;
 use crate::model::revision::Era;
 
 /// The `capabilities` object, as JSON. Lists change whenever an upstream comes, goes or says so, whatever it declared.
-/// `extensions` are the members of `capabilities.extensions` (2026-07-28), as names and JSON values.
-pub fn capabilities(declared: Declared, era: Era, extensions: &[(&str, &str)]) -> String {
+/// `more` are further members, as names and JSON values: of `capabilities.extensions` (2026-07-28), or of the object
+/// itself.
+pub fn capabilities(declared: Declared, era: Era, more: &[(&str, &str)]) -> String {
     let mut out = String::from("{\"tools\":{\"listChanged\":true}");
     if declared.resources {
         let subscribe = declared.subscribe;
@@ -24,9 +26,13 @@ pub fn capabilities(declared: Declared, era: Era, extensions: &[(&str, &str)]) -
     if declared.logging {
         out.push_str(",\"logging\":{}");
     }
-    if era == Era::Modern && !extensions.is_empty() {
-        let members: Vec<String> = extensions.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
-        let _ = write!(out, ",\"extensions\":{{{}}}", members.join(","));
+    let members: Vec<String> = more.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    if !members.is_empty() {
+        let members = members.join(",");
+        let _ = match era {
+            Era::Modern => write!(out, ",\"extensions\":{{{members}}}"),
+            Era::Legacy => write!(out, ",{members}"),
+        };
     }
     out.push('}');
     out
@@ -35,7 +41,7 @@ pub fn capabilities(declared: Declared, era: Era, extensions: &[(&str, &str)]) -
 impl Face {
     /// The extensions of 2026-07-28 that are spoken here, as names and JSON values.
     pub(super) fn extensions(&self) -> Vec<(&'static str, &'static str)> {
-        Vec::new()
+        vec![(task::EXTENSION, "{}")]
     }
 }
 
@@ -57,11 +63,12 @@ mod tests {
             "tools": {"listChanged": true}, "resources": {"subscribe": true, "listChanged": true},
             "prompts": {"listChanged": true}, "completions": {}, "logging": {},
         });
-        assert_eq!(of(all, Era::Legacy, &[("a/b", "{}")]), expected);
+        assert_eq!(of(all, Era::Legacy, &[]), expected);
     }
 
     #[test]
-    fn extensions_are_for_modern_clients() {
+    fn extensions_are_members_of_their_own_in_2026_07_28() {
+        assert_eq!(of(Declared::default(), Era::Legacy, &[("tasks", "{}")])["tasks"], json!({}));
         let extended = of(Declared::default(), Era::Modern, &[("a/b", "{}")]);
         assert_eq!(extended["extensions"], json!({"a/b": {}}));
         assert_eq!(of(Declared::default(), Era::Modern, &[]).get("extensions"), None);

@@ -14,9 +14,11 @@ use super::log_level;
 use super::progress::Rising;
 use super::reject::{RpcError, code};
 use super::session::Flight;
+use super::task::create::{Pending, Related};
+use super::task::experimental;
 use crate::engine::asking::{OpenQuestion, Round};
 use crate::engine::client::ClientContext;
-use crate::engine::notices::Notice;
+use crate::engine::notices::{Notice, TASKED};
 use crate::engine::ticket::{News, Ticket};
 use crate::engine::waiters::Progress;
 use crate::model::event::Order;
@@ -124,6 +126,10 @@ pub struct Conversation {
     pub(super) audience: Audience,
     pub(super) rising: Rising,
     pub(super) order: Order,
+    /// The task that the call becomes.
+    pub(super) pending: Option<Pending>,
+    /// The task whose result is asked for.
+    pub(super) related: Option<Related>,
     /// How the server writes this tool's answers.
     pub response: Option<crate::engine::catalog::ResponseMode>,
     /// What the client can be asked.
@@ -142,7 +148,9 @@ impl Conversation {
             let _ = flight.execution.set(ticket.id());
         }
         self.flight = flight;
-        if let Some(ticket) = self.ticket.take_if(|ticket| ticket.settled().is_some())
+        // The end of a task is read as the task shows it.
+        let ready = self.related.is_none();
+        if let Some(ticket) = self.ticket.take_if(|ticket| ready && ticket.settled().is_some())
             && let Some(settled) = ticket.settled()
         {
             let reply = answer::settled(&settled, ticket.attached, self.audience);
@@ -177,9 +185,18 @@ impl Conversation {
                 biased;
                 news = ticket.news() => match news {
                     News::Settled(settled) => {
+                        if let Some(related) = &self.related {
+                            let reply = self.face.end_of_task(related).await;
+                            return self.answered(reply, Kind::Whole);
+                        }
                         let reply = answer::settled(&settled, ticket.attached, self.audience);
                         let answer = self.answered(reply, Kind::Whole);
                         return self.after_withdrawals(settled.head.id(), answer);
+                    }
+                    News::Message(notice) if notice.method == TASKED => {
+                        if let Some(pending) = &mut self.pending {
+                            pending.at = Instant::now();
+                        }
                     }
                     News::Message(notice) => {
                         if log_level::hears(&self.client, &notice) {
@@ -200,13 +217,32 @@ impl Conversation {
                         "the request was cancelled by the client",
                     ))));
                 }
+                () = Pending::due(self.pending.as_ref()) => {
+                    let Some(pending) = &self.pending else { continue };
+                    match self.face.create_task(ticket.id(), &pending.wish).await {
+                        Ok(reply) => return self.answered(reply, Kind::Whole),
+                        Err(error) => {
+                            let id = ticket.id();
+                            tracing::warn!(execution = %id, "a call could not become a task: {}", error.message);
+                            self.pending = None;
+                        }
+                    }
+                }
                 () = tokio::time::sleep_until(self.deadline) => {
+                    if self.related.is_some() {
+                        return self.answered(experimental::over(), Kind::Handle);
+                    }
                     let head = ticket.head.clone();
                     let reply = answer::handle(&head, &self.tool_name, ticket.attached, self.audience);
                     return self.answered(reply, Kind::Handle);
                 }
             }
         }
+    }
+
+    /// The task that the messages of this conversation belong to (2025-11-25).
+    pub fn related_task(&self) -> Option<ExecutionId> {
+        self.related.as_ref().map(|related| related.id)
     }
 
     /// What the client is told of a round: nothing, requests, or the answer that is a question.
@@ -224,6 +260,10 @@ impl Conversation {
             let reply = self.face.input_required(&waiting, (&questions, &bound), told).await?;
             return Some(self.answered(reply, Kind::Handle));
         }
+        let questions: Vec<OpenQuestion> = match &self.related {
+            Some(related) => questions.into_iter().map(|question| of_task(question, related.id)).collect(),
+            None => questions,
+        };
         let new = questions.iter().filter(|question| self.asking.asked.insert(question.number));
         let said: Vec<Said> = new
             .map(|question| Said {
@@ -308,6 +348,11 @@ impl Drop for Conversation {
             self.left(ticket, "the client disconnected");
         }
     }
+}
+
+/// A question with the `_meta` member that says which task asks (2025-11-25).
+fn of_task(question: OpenQuestion, id: ExecutionId) -> OpenQuestion {
+    OpenQuestion { params: experimental::related(&question.params, id).into(), ..question }
 }
 
 /// The parameters of a progress notification for `token`.

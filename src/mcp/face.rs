@@ -1,6 +1,6 @@
 //! What every transport of the protocol face shares: the engine, the settings, the lists. Speaks no transport.
 
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -9,7 +9,6 @@ use tokio_util::sync::CancellationToken;
 use super::envelope;
 use super::exposure::Exposure;
 use super::input::Keys;
-use super::listen::TaskNews;
 use super::listing::Pages;
 use super::offering::Offerings;
 use super::rate::Bucket;
@@ -31,6 +30,10 @@ pub struct Settings {
     pub json_within_ms: u64,
     /// A waiting stream says something at least so often.
     pub keep_alive_ms: u64,
+    /// How often a client is told to look at a young task.
+    pub task_poll_min_ms: i64,
+    /// How often a client is told to look at a task that runs for long.
+    pub task_poll_max_ms: i64,
     /// Entries in one page of a list.
     pub page_size: usize,
     /// Legacy sessions that stay in memory while nobody uses them; the others come back from the store.
@@ -82,6 +85,8 @@ impl Default for Settings {
             response: ResponseMode::Auto,
             json_within_ms: 1_000,
             keep_alive_ms: 10_000,
+            task_poll_min_ms: 500,
+            task_poll_max_ms: 5_000,
             page_size: 200,
             sessions_cached: 1_000,
             poll_after_ms: None,
@@ -119,8 +124,6 @@ pub struct Face {
     pub state_keys: sealed_state::Keys,
     /// Places for streams of `subscriptions/listen`.
     pub(super) listeners: Arc<Semaphore>,
-    /// Where news of tasks come from, where there are tasks.
-    pub task_news: OnceLock<Arc<dyn TaskNews>>,
     /// Authenticates cursors; the same for the life of the process, a stale cursor is a clear error.
     pub(super) cursor_key: [u8; 32],
     /// Seal what clients bring back.
@@ -146,7 +149,6 @@ impl Face {
             offerings: Offerings::default(),
             state_keys: sealed_state::Keys::random(),
             listeners: Arc::new(Semaphore::new(settings.listeners_max)),
-            task_news: OnceLock::new(),
             cursor_key,
             keys: Mutex::default(),
             draining: CancellationToken::new(),

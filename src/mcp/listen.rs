@@ -5,10 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::mpsc;
 
 use super::answer;
 use super::face::{Face, SERVER_INFO};
@@ -19,6 +17,8 @@ use super::reject::{RpcError, code};
 use super::requests::{Asker, Request};
 use super::splice::{self, Edit};
 use super::subscription::{Subscription, covers};
+use super::task;
+use super::task::news::Followed;
 use super::wishes::SUBSCRIPTIONS_MAX;
 use crate::engine::notices;
 
@@ -29,24 +29,6 @@ pub const SUBSCRIPTION_MEMBER: &str = "io.modelcontextprotocol/subscriptionId";
 const SUBSCRIBE_PATIENCE: Duration = Duration::from_secs(10);
 /// Tasks that one stream may follow.
 const TASKS_MAX: usize = 1_000;
-
-/// Where news of tasks come from.
-#[async_trait]
-pub trait TaskNews: Send + Sync {
-    /// Follows those of the tasks that are the asker's.
-    ///
-    /// # Errors
-    /// Why none may be followed, such as a capability that the client did not declare.
-    async fn follow(&self, ids: Vec<String>, asker: &Asker) -> Result<FollowedTasks, RpcError>;
-}
-
-/// Tasks that are followed until this is dropped.
-pub struct FollowedTasks {
-    /// Which.
-    pub ids: Vec<String>,
-    /// The parameters of each `notifications/tasks`, as JSON objects.
-    pub news: mpsc::Receiver<String>,
-}
 
 /// What the client asked to hear.
 #[derive(Debug, Default, Deserialize)]
@@ -111,12 +93,15 @@ impl Face {
             let words = "too many subscriptions are open; end some of them or try again later";
             return Finished::error(answer::overload(words.into())).into();
         };
-        let tasks = match (self.task_news.get(), &filter.task_ids) {
-            (Some(news), Some(ids)) => match news.follow(ids.clone(), asker).await {
+        let tasks = match &filter.task_ids {
+            Some(_) if !task::is_declared(request.meta.protocol.client_capabilities) => {
+                return Finished::error(task::not_declared()).into();
+            }
+            Some(ids) => match self.follow_tasks(ids, &asker.principal).await {
                 Ok(followed) => Some(followed),
-                Err(error) => return Finished::error(error).into(),
+                Err(error) => return Finished::error(answer::refused(&error)).into(),
             },
-            _ => None,
+            None => None,
         };
         let (face, asker, id) = (self.clone(), asker.clone(), request.id.raw().to_owned());
         let withdrawn = asker.withdrawn.clone();
@@ -183,7 +168,7 @@ impl Listener {
     }
 
     /// Tells what is heard until this server goes.
-    async fn listen(self, face: &Face, mut hearing: Hearing, mut tasks: Option<FollowedTasks>) -> Finished {
+    async fn listen(self, face: &Face, mut hearing: Hearing, mut tasks: Option<Followed>) -> Finished {
         loop {
             let of_tasks = async {
                 match &mut tasks {

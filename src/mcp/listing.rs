@@ -16,7 +16,9 @@ use super::method::cursor_of;
 use super::offering::{Kind, Offering};
 use super::reject::Source;
 use super::splice::{self, CacheHints, CacheScope};
+use super::task::experimental;
 use crate::engine::catalog::{CacheHint, Listing, Tool};
+use crate::model::principal::Principal;
 use crate::model::revision::{Era, Revision, modern_names};
 
 /// Rendered pages, for the newest picture only.
@@ -25,14 +27,21 @@ pub struct Pages {
     rendered: Mutex<(u64, HashMap<PageKey, Arc<str>>)>,
 }
 
-type PageKey = (Era, String, u64);
+/// The era, whether tools say that their calls may be tasks, the namespace, the first entry.
+type PageKey = ((Era, bool), String, u64);
 
 /// Pages kept; more namespaces or tools than that are rendered anew.
 const PAGES_MAX: usize = 256;
 
 impl Face {
     /// The result of `tools/list` for a namespace.
-    pub async fn tools_list(&self, era: Era, namespace: &str, cursor: Option<&str>) -> Result<Arc<str>, BadCursor> {
+    pub async fn tools_list(
+        &self,
+        revision: Revision,
+        namespace: &str,
+        cursor: Option<&str>,
+    ) -> Result<Arc<str>, BadCursor> {
+        let era = revision.era();
         let listing = self.listing().await;
         let offset = match cursor {
             Some(cursor) => {
@@ -44,12 +53,13 @@ impl Face {
             }
             None => 0,
         };
-        let key = (era, namespace.to_owned(), offset);
+        let form = (era, revision == Revision::V2025_11_25);
+        let key = (form, namespace.to_owned(), offset);
         let mut rendered = self.pages.rendered.lock().unwrap_or_else(PoisonError::into_inner);
         if rendered.0 != listing.version || rendered.1.len() >= PAGES_MAX {
             *rendered = (listing.version, HashMap::new());
         }
-        let page = rendered.1.entry(key).or_insert_with(|| self.page(&listing, era, namespace, offset).into()).clone();
+        let page = rendered.1.entry(key).or_insert_with(|| self.page(&listing, form, namespace, offset).into()).clone();
         drop(rendered);
         match era {
             Era::Legacy => Ok(page),
@@ -61,11 +71,11 @@ impl Face {
         }
     }
 
-    fn page(&self, listing: &Listing, era: Era, namespace: &str, offset: u64) -> String {
+    fn page(&self, listing: &Listing, (era, says_tasks): (Era, bool), namespace: &str, offset: u64) -> String {
         let visible: Vec<&Arc<Tool>> = listing.tools.iter().filter(|tool| is_offered(tool, namespace)).collect();
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(visible.len());
         let end = start.saturating_add(self.settings.page_size).min(visible.len());
-        let mut tools: Vec<String> = visible[start..end].iter().filter_map(|tool| render(tool)).collect();
+        let mut tools: Vec<String> = visible[start..end].iter().filter_map(|tool| render(tool, says_tasks)).collect();
         let last = end == visible.len();
         if last {
             tools.extend(builtin::definitions(self.settings.builtins));
@@ -147,13 +157,15 @@ impl Face {
     }
 
     /// The result of `initialize`.
-    pub async fn initialize_result(&self, revision: Revision, namespace: &str) -> String {
+    pub async fn initialize_result(&self, revision: Revision, principal: &Principal) -> String {
         let listing = self.listing().await;
-        let declared = self.offering_now(namespace).declared;
+        let declared = self.offering_now(&principal.namespace).declared;
+        let tasks =
+            (revision == Revision::V2025_11_25).then(|| ("tasks", experimental::capability(principal.is_anonymous())));
         let mut result = format!(
             "{{\"protocolVersion\":\"{}\",\"capabilities\":{},\"serverInfo\":{SERVER_INFO}",
             revision.name(),
-            capabilities(declared, Era::Legacy, &[]),
+            capabilities(declared, Era::Legacy, tasks.as_slice()),
         );
         if let Some(instructions) = self.instructions(&listing) {
             result.push_str(&format!(",\"instructions\":{}", json!(instructions)));
@@ -187,9 +199,10 @@ pub fn is_offered(tool: &Tool, namespace: &str) -> bool {
     tool.service.is_offered_in(namespace)
 }
 
-fn render(tool: &Tool) -> Option<String> {
-    if tool.exposed == tool.name {
-        return Some(tool.definition.get().to_owned());
-    }
-    splice::renamed_tool(&tool.definition, &tool.exposed).map(|renamed| renamed.get().to_owned())
+fn render(tool: &Tool, says_tasks: bool) -> Option<String> {
+    let shown = match tool.exposed == tool.name {
+        true => tool.definition.get().to_owned(),
+        false => splice::renamed_tool(&tool.definition, &tool.exposed)?.get().to_owned(),
+    };
+    Some(if says_tasks { experimental::listed(&shown, tool).into_owned() } else { shown })
 }

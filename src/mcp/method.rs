@@ -13,7 +13,7 @@ use super::meta::{Meta, Params};
 use super::reject::{RpcError, Source, code};
 use super::session::{InFlight, is_timeout_reason};
 use crate::engine::client::ClientContext;
-use crate::model::revision::{Era, Revision};
+use crate::model::revision::Revision;
 
 /// A result as JSON text, or an error and where it came to be.
 pub type Answer = Result<Arc<str>, (Source, RpcError)>;
@@ -79,23 +79,28 @@ impl Face {
     pub async fn modern_method(&self, method: &str, params: &Params<'_>, namespace: &str) -> Answer {
         match method {
             "server/discover" => Ok(self.discover_result(namespace).await.into()),
-            "tools/list" => self.list_tools(Era::Modern, params, namespace).await,
+            "tools/list" => self.list_tools(Revision::V2026_07_28, params, namespace).await,
             _ => Err(unknown_method(method)),
         }
     }
 
     /// A request in a legacy session or connection, `initialize` apart.
-    pub async fn legacy_method(&self, method: &str, params: &Params<'_>, namespace: &str) -> Answer {
+    pub async fn legacy_method(
+        &self,
+        method: &str,
+        params: &Params<'_>,
+        (revision, namespace): (Revision, &str),
+    ) -> Answer {
         match method {
             "ping" => Ok("{}".into()),
-            "tools/list" => self.list_tools(Era::Legacy, params, namespace).await,
+            "tools/list" => self.list_tools(revision, params, namespace).await,
             _ => Err(unknown_method(method)),
         }
     }
 
-    async fn list_tools(&self, era: Era, params: &Params<'_>, namespace: &str) -> Answer {
+    async fn list_tools(&self, revision: Revision, params: &Params<'_>, namespace: &str) -> Answer {
         let cursor = cursor_of(params)?;
-        let page = self.tools_list(era, namespace, cursor.as_deref()).await;
+        let page = self.tools_list(revision, namespace, cursor.as_deref()).await;
         page.map_err(|bad| (Source::Handler, bad.rpc_error()))
     }
 }

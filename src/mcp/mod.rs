@@ -43,6 +43,7 @@ pub mod standing;
 pub mod stdio;
 pub mod stream;
 pub mod subscription;
+pub mod task;
 pub mod uri_template;
 pub mod wishes;
 

@@ -16,6 +16,7 @@ use super::meta::{Meta, Params};
 use super::offering::{Kind, Offering};
 use super::reject::RpcError;
 use super::session::Session;
+use super::task;
 use super::wishes::Wishes;
 use crate::engine::client::ClientContext;
 use crate::model::principal::{Principal, Scope};
@@ -99,8 +100,19 @@ impl Face {
             (Era::Legacy, "resources/unsubscribe") => self.unsubscribe_legacy(request, asker).await.into(),
             (Era::Legacy, "logging/setLevel") => self.set_level(request, asker).await.into(),
             (Era::Modern, "subscriptions/listen") => self.listen(request, asker).await,
+            (Era::Modern, "tasks/get" | "tasks/update" | "tasks/cancel") => {
+                Finished::from(self.extension_task(request, asker).await).into()
+            }
+            (Era::Legacy, "tasks/get" | "tasks/cancel" | "tasks/list")
+                if task::experimental::is_offered(request.method, asker) =>
+            {
+                Finished::from(self.experimental_task(request, asker).await).into()
+            }
             (Era::Modern, method) => Finished::from(self.modern_method(method, request.params, namespace).await).into(),
-            (Era::Legacy, method) => Finished::from(self.legacy_method(method, request.params, namespace).await).into(),
+            (Era::Legacy, method) => {
+                let whose = (asker.revision, namespace.as_str());
+                Finished::from(self.legacy_method(method, request.params, whose).await).into()
+            }
         }
     }
 

@@ -268,7 +268,7 @@ impl Connection {
         // Before anything that waits for the server, which may wait for this.
         self.face.engine.only_client(client.clone());
         let marks = self.face.offering(&self.principal.namespace).await.marks;
-        let result = self.face.initialize_result(revision, &self.principal.namespace).await;
+        let result = self.face.initialize_result(revision, &self.principal).await;
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
             Opened { revision: Some(revision), client_name, client };
         self.wishes.set_told(marks);
@@ -287,19 +287,25 @@ impl Connection {
         };
         let Admitted { message, ruling, body } = *admitted;
         let Message::Request { id, method, .. } = &message else { return };
-        let (era, revision) = match ruling {
-            Ruling::Modern { revision } => (Era::Modern, revision),
-            Ruling::Legacy { revision, .. } => (Era::Legacy, revision.unwrap_or(Revision::ASSUMED)),
+        let revision = match ruling {
+            Ruling::Modern { revision } => revision,
+            Ruling::Legacy { revision, .. } => revision.unwrap_or(Revision::ASSUMED),
         };
         match body {
             Body::Call(call) => {
                 let client = self.client(&opened, (revision, &call.meta));
                 let named = call.meta.protocol.client_info.and_then(method::client_name);
                 let name = named.or(opened.client_name).unwrap_or_default();
-                let caller = self.caller(name, era, client);
+                let caller = self.caller(name, revision.era(), client);
                 let token = call.meta.progress_token.clone();
                 let begun = self.face.call(&call, &caller, Some(flight)).await;
                 self.answer(id, begun, (token, revision)).await;
+            }
+            Body::Other { params, .. } if *method == "tasks/result" && revision == Revision::V2025_11_25 => {
+                let client = self.legacy_client(&opened);
+                let caller = self.caller(opened.client_name.unwrap_or_default(), Era::Legacy, client);
+                let begun = self.face.task_result(&params, &caller, Some(flight)).await;
+                self.answer(id, begun, (None, revision)).await;
             }
             Body::Other { params, meta } => {
                 let asker = self.asker(&opened, (revision, &meta), flight.withdrawn.clone());

@@ -55,6 +55,11 @@ uuid_id! {
     ExecutionId
 }
 impl ExecutionId {
+    /// The id whose halves these are.
+    pub fn from_u64_pair(high: u64, low: u64) -> Self {
+        Self(Uuid::from_u64_pair(high, low))
+    }
+
     /// The lowest id that can be made at `at_ms` (milliseconds since the epoch): a border for a search by time.
     pub fn first_at(at_ms: i64) -> Self {
         Self::new(at_ms.clamp(0, (1 << 48) - 1), &Entropy::default())

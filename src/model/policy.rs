@@ -109,6 +109,47 @@ pub enum OnDisconnect {
     Cancel,
 }
 
+/// Whether calls of a tool become tasks for clients that know tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Tasks {
+    /// When they take longer than a moment.
+    #[default]
+    Auto,
+    /// At once.
+    Always,
+    /// Never.
+    Never,
+    /// At once, and clients that do not know them are refused.
+    Required,
+}
+
+/// What the end of a task's time means for work that still runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTaskExpiry {
+    /// It is cancelled: nobody can ask for it any more.
+    #[default]
+    Cancel,
+    /// It goes on.
+    Detach,
+}
+
+impl OnTaskExpiry {
+    /// The wire name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            OnTaskExpiry::Cancel => "cancel",
+            OnTaskExpiry::Detach => "detach",
+        }
+    }
+
+    /// Reads a wire name.
+    pub fn parse(text: &str) -> Option<Self> {
+        [OnTaskExpiry::Cancel, OnTaskExpiry::Detach].into_iter().find(|policy| policy.as_str() == text)
+    }
+}
+
 /// How long things may take, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeouts {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::config;
 use crate::config::settings::Config;
 use crate::engine;
-use crate::engine::catalog::{ResponseMode, Service};
+use crate::engine::catalog::{ResponseMode, Service, TaskService};
 use crate::engine::slots::UpstreamLimits;
 use crate::mcp::envelope;
 use crate::mcp::exposure::Exposure;
@@ -93,6 +93,8 @@ pub fn face(config: &Config, retry: bool) -> face::Settings {
         response: response(config.server.response),
         json_within_ms: millis(config.server.json_within.0),
         keep_alive_ms: millis(config.server.keep_alive.0),
+        task_poll_min_ms: config.server.min_task_poll.0,
+        task_poll_max_ms: config.server.max_task_poll.0,
         page_size: config.limits.tools_per_page as usize,
         poll_after_ms: config.server.poll_after.as_ref().map(|after| millis(after.0)),
         retry_ms: millis(config.server.retry.0),
@@ -163,6 +165,12 @@ pub fn rules(policy: &config::Policy, namespaces: Option<Vec<String>>) -> Rules 
                 config::tools::OnDisconnect::Cancel => OnDisconnect::Cancel,
             },
             response: Some(response(policy.response)),
+            task: TaskService {
+                tasks: policy.task.tasks,
+                after_ms: policy.task.after_ms,
+                ttl_ms: policy.task.ttl_ms,
+                on_expiry: policy.task.on_expiry,
+            },
             namespaces,
         },
         reconcile: policy.reconcile.as_ref().map(|reconcile| Reconcile {

@@ -7,6 +7,7 @@ mod input;
 mod open;
 mod session;
 pub mod sqlite;
+mod task;
 pub mod verify;
 mod worker;
 
@@ -20,6 +21,7 @@ pub use session::{
     StreamMessage, StreamRow, StreamSeen,
 };
 pub use sqlite::SqliteSettings;
+pub use task::{TaskQuery, TaskRow, TaskVariant};
 pub use worker::{Keep, KeepOutcome, Kept, LeaseKey, Progressed, WorkerChange, WorkerKind, WorkerRow, WorkersSeen};
 
 use std::collections::BTreeMap;
@@ -397,6 +399,20 @@ pub trait Store: SessionStore + Send + Sync + 'static {
     /// What the attempts of an execution have kept so far.
     async fn progressed(&self, id: ExecutionId) -> Result<Progressed>;
 
+    /// Notes that an execution is seen as a task, with a time that ends as late as the latest wish; the row as it is
+    /// stored. One whose time was over by `row.created_at_ms` starts anew.
+    async fn open_task(&self, row: TaskRow) -> Result<TaskRow>;
+    /// A task, also one whose time is over. Read after its execution's row, it knows every end shown before that.
+    async fn task(&self, id: ExecutionId) -> Result<Option<TaskRow>>;
+    /// Keeps the end with event `seq` as the one that was shown first, unless there is one, or the execution is no longer
+    /// `unknown` with that event as its last; the row after that.
+    async fn show_task(&self, id: ExecutionId, seq: i64) -> Result<Option<TaskRow>>;
+    /// A page of somebody's own tasks, newest first.
+    async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>>;
+    /// Tasks whose time is over, the longest first.
+    async fn expired_tasks(&self, now_ms: i64, limit: usize) -> Result<Vec<TaskRow>>;
+    /// Forgets a task whose time is over; false when there is none, or it was given more time.
+    async fn close_task(&self, id: ExecutionId, now_ms: i64) -> Result<bool>;
     /// Stores questions to the client, in one transaction with the look at the lease and with what they mean for the
     /// execution.
     async fn ask(&self, ask: Ask) -> Result<Asked>;

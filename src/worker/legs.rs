@@ -238,12 +238,13 @@ impl Legs {
         let mut settings = template.clone();
         settings.reads_lists = false;
         settings.last_known = Some(self.shared.tools().borrow().as_ref().clone());
-        let can_be_asked = !matches!(key, Some(Key::Principal(..)));
-        settings.scope = Scope { is_private: true, can_be_asked };
+        // A principal may have many clients, and nobody knows which of them to ask.
         settings.declared = match &whose.client.capabilities {
-            Some(capabilities) if can_be_asked => Declared::These(capabilities.clone()),
+            Some(capabilities) if !matches!(key, Some(Key::Principal(..))) => Declared::These(capabilities.clone()),
             _ => Declared::Nothing,
         };
+        let can_be_asked = matches!(settings.declared, Declared::These(_));
+        settings.scope = Scope { is_private: true, can_be_asked };
         if template.era == EraChoice::Auto && !whose.client.is_modern() {
             settings.era = EraChoice::LegacyFirst;
         }

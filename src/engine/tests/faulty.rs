@@ -14,7 +14,7 @@ use crate::store::{
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
 use crate::store::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
-use crate::store::{Keep, KeepOutcome, Progressed, WorkerChange, WorkerRow, WorkersSeen};
+use crate::store::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
 use crate::store::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
     StreamMessage, StreamRow, StreamSeen,
@@ -196,6 +196,30 @@ impl Store for Faulty {
     async fn progressed(&self, id: ExecutionId) -> Result<Progressed> {
         self.pass("progressed")?;
         self.inner.progressed(id).await
+    }
+    async fn open_task(&self, row: TaskRow) -> Result<TaskRow> {
+        self.pass("open_task")?;
+        self.inner.open_task(row).await
+    }
+    async fn task(&self, id: ExecutionId) -> Result<Option<TaskRow>> {
+        self.pass("task")?;
+        self.inner.task(id).await
+    }
+    async fn show_task(&self, id: ExecutionId, seq: i64) -> Result<Option<TaskRow>> {
+        self.pass("show_task")?;
+        self.inner.show_task(id, seq).await
+    }
+    async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>> {
+        self.pass("tasks")?;
+        self.inner.tasks(query).await
+    }
+    async fn expired_tasks(&self, now_ms: i64, limit: usize) -> Result<Vec<TaskRow>> {
+        self.pass("expired_tasks")?;
+        self.inner.expired_tasks(now_ms, limit).await
+    }
+    async fn close_task(&self, id: ExecutionId, now_ms: i64) -> Result<bool> {
+        self.pass("close_task")?;
+        self.inner.close_task(id, now_ms).await
     }
     async fn ask(&self, ask: Ask) -> Result<Asked> {
         self.pass("ask")?;

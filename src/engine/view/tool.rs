@@ -164,6 +164,10 @@ fn policy(tool: &Tool, sources: &SourceOf) -> IndexMap<&'static str, SettingView
         ("key_argument", plain(json!(service.key_argument))),
         ("on_disconnect", plain(json!(on_disconnect))),
         ("response", plain(json!(response))),
+        ("tasks", plain(json!(service.task.tasks))),
+        ("task_after", duration(service.task.after_ms)),
+        ("task_ttl", duration(service.task.ttl_ms)),
+        ("on_task_expiry", plain(json!(service.task.on_expiry))),
     ];
     let view = |(name, (value, value_ms)): (&'static str, (Option<Value>, Option<i64>))| {
         let source = match (name, tool.policy.delivery_source) {

@@ -33,7 +33,7 @@ impl Post<'_> {
             return too_many(id, "sessions are being opened too fast; try again later", wait_ms);
         }
         let namespace = &self.principal.namespace;
-        let result = self.face.initialize_result(hello.revision, namespace).await;
+        let result = self.face.initialize_result(hello.revision, &self.principal).await;
         let marks = self.face.offering_now(namespace).marks;
         let new = NewSession {
             revision: hello.revision,

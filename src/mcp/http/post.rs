@@ -132,6 +132,22 @@ impl Post<'_> {
                 };
                 self.answer_call(id, begun, exchange).await
             }
+            (Message::Request { id, method, .. }, Params::Other { params, .. })
+                if *method == "tasks/result" && session.revision == Revision::V2025_11_25 =>
+            {
+                let Some(place) = session.in_flight.enter(id, self.face.settings.in_flight_max) else {
+                    let error = answer::overload("too many calls are in flight in this session".into());
+                    return respond(Era::Legacy, id, Err((Source::Handler, error)));
+                };
+                let place = Occupied::new(session.clone(), place);
+                let revision = session.revision;
+                let name = session.client_name.clone().unwrap_or_default();
+                let caller = self.caller(name, Era::Legacy, session.context());
+                let begun = self.face.task_result(&params, &caller, Some(place.flight())).await;
+                let exchange =
+                    Exchange { era: Era::Legacy, revision, token: None, session: Some(session), _place: Some(place) };
+                self.answer_call(id, begun, exchange).await
+            }
             (Message::Request { id, method, params: raw }, Params::Other { params, meta }) => {
                 let Some(place) = session.in_flight.enter(id, self.face.settings.in_flight_max) else {
                     let error = answer::overload("too many calls are in flight in this session".into());

@@ -12,6 +12,7 @@ mod scene;
 mod sessions;
 mod storms;
 mod submissions;
+mod tasks;
 mod workers;
 
 use async_trait::async_trait;
@@ -144,6 +145,15 @@ macro_rules! store_cases {
                 sessions_are_listed_by_owner_and_page,
                 a_stream_keeps_its_request_and_numbers_its_messages,
                 expired_sessions_go_unless_a_call_of_theirs_runs,
+            ],
+            tasks: [
+                a_task_is_kept_with_its_time,
+                a_task_asked_for_again_lives_longer_and_one_that_is_over_starts_anew,
+                the_end_that_was_shown_first_is_kept,
+                an_end_that_has_moved_on_is_not_kept,
+                tasks_are_listed_by_owner_newest_first,
+                tasks_that_are_over_are_found_and_forgotten,
+                a_task_goes_with_its_execution,
             ],
             storms: [
                 sixty_four_calls_with_one_key_are_one_execution,

@@ -15,6 +15,7 @@ const FILES: &[(&str, &str)] = &[
     ("V3__noted_executions", include_str!("../../../migrations/sqlite/V3__noted_executions.sql")),
     ("V4__sessions", include_str!("../../../migrations/sqlite/V4__sessions.sql")),
     ("V5__input_requests", include_str!("../../../migrations/sqlite/V5__input_requests.sql")),
+    ("V6__tasks", include_str!("../../../migrations/sqlite/V6__tasks.sql")),
 ];
 
 /// The migrations of this program.

@@ -27,6 +27,7 @@ mod rows;
 mod sessions;
 mod settings;
 mod submit;
+mod tasks;
 mod turns;
 mod tx;
 mod unscheduled;
@@ -69,7 +70,7 @@ use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
-use super::{Keep, KeepOutcome, Progressed, WorkerChange, WorkerRow, WorkersSeen};
+use super::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
 use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
 use crate::model::execution::{Head, State};
@@ -304,6 +305,30 @@ impl Store for SqliteStore {
 
     async fn sealing_keys(&self, wanted: WantedKeys) -> Result<Vec<SealingKey>> {
         self.write(move |tx| inputs::keys(tx, &wanted)).await
+    }
+
+    async fn open_task(&self, row: TaskRow) -> Result<TaskRow> {
+        self.write(move |tx| tasks::open(tx, &row)).await
+    }
+
+    async fn task(&self, id: ExecutionId) -> Result<Option<TaskRow>> {
+        self.point(move |read| tasks::one(read.connection, id)).await
+    }
+
+    async fn show_task(&self, id: ExecutionId, seq: i64) -> Result<Option<TaskRow>> {
+        self.write(move |tx| tasks::show(tx, id, seq)).await
+    }
+
+    async fn tasks(&self, query: TaskQuery) -> Result<Vec<TaskRow>> {
+        self.list(move |read| tasks::page(read.connection, &query)).await
+    }
+
+    async fn expired_tasks(&self, now_ms: i64, limit: usize) -> Result<Vec<TaskRow>> {
+        self.list(move |read| tasks::expired(read.connection, now_ms, limit)).await
+    }
+
+    async fn close_task(&self, id: ExecutionId, now_ms: i64) -> Result<bool> {
+        self.write(move |tx| tasks::close(tx, id, now_ms)).await
     }
 
     async fn totals(&self) -> Result<BTreeMap<State, u64>> {

@@ -11,7 +11,7 @@ use super::inspect;
 use super::open::name_file;
 use super::rows::{Id, IdText};
 use super::tx::Tx;
-use super::workers;
+use super::{tasks, workers};
 use crate::model::id::ExecutionId;
 use crate::store::{Pruned, Result, Retention};
 
@@ -37,6 +37,7 @@ pub(super) fn run(tx: &mut Tx<'_>, retention: Retention, now_ms: i64) -> Sql<Pru
             pruned.keys += connection.prepare_cached(DELETE_KEY)?.execute(params![IdText::execution(id), now_ms])?;
             connection.prepare_cached(DELETE_EXECUTION)?.execute([IdText::execution(id)])?;
             connection.prepare_cached(DELETE_EVENTS)?.execute([IdText::execution(id)])?;
+            tasks::forget(connection, id)?;
             tx.heads.take(id);
             pruned.executions += 1;
         }

@@ -11,12 +11,13 @@ use super::attempt::Attempt;
 use super::rounds::{self, response_map, text_member};
 use super::{cancelled_after, of_answer, towards_modern};
 use crate::engine::Engine;
+use crate::engine::notices::TASKED;
 use crate::engine::waiters::Progress;
 use crate::model::json::{members, one_line, quoted};
 use crate::store::{Keep, Kept, LeaseRef};
 use crate::worker::executor::Outcome;
 use crate::worker::upstream::message::{error_parts, own_error};
-use crate::worker::upstream::{Answer, CallError, Request};
+use crate::worker::upstream::{Answer, CallError, Caller, Request};
 
 /// The member of a state of ours that names a server's task. States of servers are strings, ours are objects.
 const MEMBER: &str = "durable-mcp/task";
@@ -62,9 +63,8 @@ pub(super) async fn follow(attempt: &Attempt<'_>, engine: &Weak<Engine>, created
     };
     let task = Task { id, poll: poll_interval(created), answered: Vec::new() };
     task.keep(attempt, engine).await;
-    if let Some(engine) = engine.upgrade() {
-        engine.served_as_task(attempt.job.id);
-    }
+    // Whoever waits here for the call may get a task too.
+    attempt.notice(TASKED, None);
     task.to_its_end(attempt, engine).await
 }
 

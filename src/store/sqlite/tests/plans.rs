@@ -1,6 +1,6 @@
 //! Hot statements use their indexes, on an empty table as on a full one.
 
-use super::super::{inputs, lists, prune, sessions, submit, workers};
+use super::super::{inputs, lists, prune, sessions, submit, tasks, workers};
 use super::TempFile;
 
 #[tokio::test]
@@ -15,6 +15,7 @@ async fn hot_statements_never_walk_a_whole_table() {
         workers::STATEMENTS,
         sessions::STATEMENTS,
         inputs::STATEMENTS,
+        tasks::STATEMENTS,
     ]
     .concat();
     assert!(statements.len() > 15);

@@ -1,0 +1,108 @@
+//! News of tasks for `subscriptions/listen` and for sessions: what the reader sees, told whenever it changed, wherever
+//! the work runs. Speaks no transport.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use super::projection::Form;
+use crate::mcp::face::Face;
+use crate::model::id::ExecutionId;
+use crate::model::principal::Principal;
+use crate::model::revision::Era;
+use crate::store::TaskVariant;
+
+/// News that wait for a client that does not read.
+const WAITING_MAX: usize = 16;
+
+/// Tasks that are followed until this is dropped.
+#[derive(Debug)]
+pub struct Followed {
+    /// Which of those that were asked for: the reader's own.
+    pub ids: Vec<String>,
+    /// The parameters of each `notifications/tasks`: first how each task stands, then each change. Ends with the last task.
+    pub news: mpsc::Receiver<String>,
+}
+
+impl Face {
+    /// Follows those of the tasks that are the principal's own.
+    ///
+    /// # Errors
+    ///
+    /// The store can not be read.
+    pub async fn follow_tasks(
+        self: &Arc<Self>,
+        ids: &[String],
+        principal: &Principal,
+    ) -> crate::engine::Result<Followed> {
+        let mut own: Vec<ExecutionId> = Vec::new();
+        for id in ids.iter().filter_map(|id| ExecutionId::from_str(id).ok()) {
+            if !own.contains(&id) && self.engine.task(id, principal).await?.is_some() {
+                own.push(id);
+            }
+        }
+        let (sender, news) = mpsc::channel(WAITING_MAX);
+        let teller = Teller { face: self.clone(), principal: principal.clone(), told: HashMap::new() };
+        self.engine.spawn(teller.tell(own.clone(), sender));
+        Ok(Followed { ids: own.iter().map(ToString::to_string).collect(), news })
+    }
+}
+
+struct Teller {
+    face: Arc<Face>,
+    principal: Principal,
+    /// What was told last of each task, apart from what only time changes.
+    told: HashMap<ExecutionId, String>,
+}
+
+impl Teller {
+    async fn tell(mut self, mut ids: Vec<ExecutionId>, sender: mpsc::Sender<String>) {
+        let engine = self.face.engine.clone();
+        // Entered before the first look, so that nothing falls between.
+        let mut following = engine.follow(ids.clone());
+        while !ids.is_empty() {
+            for id in ids.clone() {
+                match self.look(id).await {
+                    Ok(Some((params, last))) => {
+                        if sender.send(params).await.is_err() {
+                            return;
+                        }
+                        if last {
+                            ids.retain(|known| *known != id);
+                            following.leave(id);
+                        }
+                    }
+                    Ok(None) => {}
+                    // Its time is over, or the store can not be read now.
+                    Err(gone) if gone => {
+                        ids.retain(|known| *known != id);
+                        following.leave(id);
+                    }
+                    Err(_) => {}
+                }
+            }
+            tokio::select! {
+                () = sender.closed() => return,
+                () = engine.stopping().cancelled() => return,
+                () = following.change() => {}
+            }
+        }
+    }
+
+    /// What is new of a task, and whether nothing follows. The error says whether the task is gone.
+    async fn look(&mut self, id: ExecutionId) -> Result<Option<(String, bool)>, bool> {
+        let task = self.face.engine.task(id, &self.principal).await.map_err(|_| false)?.ok_or(true)?;
+        let mut shown = self.face.dressed(task, Era::Modern).await.map_err(|_| false)?;
+        let poll_ms = std::mem::take(&mut shown.poll_ms);
+        let timeless = shown.seen().extension(Form::Notified);
+        if self.told.get(&id) == Some(&timeless) {
+            return Ok(None);
+        }
+        self.told.insert(id, timeless);
+        shown.poll_ms = poll_ms;
+        let last = shown.status(TaskVariant::Extension).is_final();
+        Ok(Some((shown.seen().extension(Form::Notified), last)))
+    }
+}
