@@ -49,7 +49,7 @@ impl Scene {
 #[tokio::test]
 async fn no_time_limit_runs_while_the_client_is_asked() {
     let mut scene = Scene::new(at_once(1)).await;
-    let limits = Timeouts { attempt_ms: 400, total_ms: 500, idle_ms: Some(300), ..Timeouts::default() };
+    let limits = Timeouts { attempt_ms: 400, total_ms: 500, idle_ms: Some(300) };
     let mut ticket = scene.submit(asking_call(timeouts(limits))).await;
     let run = scene.run().await;
     let client = run.job.asks.clone();
