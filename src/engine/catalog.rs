@@ -24,6 +24,9 @@ pub struct Tool {
     pub definition: Box<RawValue>,
     /// True when the object has an `outputSchema`.
     pub has_output_schema: bool,
+    /// True when whoever runs it may have to know the client: to ask it something, or to tell a server what it can. Only
+    /// then is that kept with the call.
+    pub wants_client: bool,
     /// Delivery, retries and time-outs.
     pub policy: Policy,
     /// How repeats are recognised.

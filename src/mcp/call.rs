@@ -135,7 +135,7 @@ impl Face {
             caller: if caller.principal.is_anonymous() { caller.name.clone() } else { String::new() },
             key: key.map(|key| key.into_owned()),
             arguments: arguments.into(),
-            meta: stored_meta(params, caller),
+            meta: stored_meta(params, caller, tool.wants_client),
         };
         let ticket = self.engine.submit(call).await.map_err(|error| answer::refused(&error))?;
         let wait_ms = params.meta.wait_ms.unwrap_or(tool.service.wait_ms);
@@ -367,7 +367,7 @@ fn require(caller: &Caller, scope: Scope) -> Result<(), RpcError> {
 
 /// What is kept of the call beside its arguments, as one object: the caller's `_meta` members that the protocol and we
 /// do not own, the trace context, and under our own names what never goes upstream as it is.
-fn stored_meta(params: &CallParams<'_>, caller: &Caller) -> Option<Arc<str>> {
+fn stored_meta(params: &CallParams<'_>, caller: &Caller, wants_client: bool) -> Option<Arc<str>> {
     let client = &*caller.client;
     let meta = &params.meta;
     let trace = meta.trace.clone().or(caller.trace.clone());
@@ -376,10 +376,10 @@ fn stored_meta(params: &CallParams<'_>, caller: &Caller) -> Option<Arc<str>> {
     for (name, value) in &meta.passthrough {
         members.push(format!("{}:{}", serde_json::json!(name), value.get()));
     }
-    if let Some(responses) = input::unasked_responses(params) {
+    if let Some(responses) = input::unasked_responses(params).filter(|_| wants_client) {
         members.push(format!("\"{RESPONSES_MEMBER}\":{responses}"));
     }
-    if says_something(client) {
+    if wants_client && says_something(client) {
         members.push(format!("\"{}\":{}", client::MEMBER, client.to_json()));
     }
     (!members.is_empty()).then(|| format!("{{{}}}", members.join(",")).into())

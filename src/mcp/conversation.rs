@@ -27,6 +27,7 @@ use crate::model::id::ExecutionId;
 use crate::model::policy::OnDisconnect;
 use crate::model::principal::Principal;
 use crate::model::revision::Era;
+use crate::store::InputOutcome;
 use crate::store::{Payload, crash};
 
 /// How an answer ends for whoever asks the same again.
@@ -109,8 +110,8 @@ pub(super) struct Asking {
     asked: BTreeSet<u32>,
     /// Those of them that are open.
     open: BTreeSet<u32>,
-    /// The answer that follows what was said.
-    answer: Option<Answered>,
+    /// The answer to a call that has ended, once its open questions were taken back.
+    answer: Option<(ExecutionId, Answered)>,
 }
 
 /// One caller's request, waiting.
@@ -163,8 +164,15 @@ impl Conversation {
     /// The next thing to tell the caller; pending for ever once the answer was given. Cancel safe.
     pub async fn step(&mut self) -> Step {
         loop {
-            if let Some(answered) = self.asking.answer.take() {
-                return Step::Answer(answered);
+            if let Some((id, _)) = &self.asking.answer {
+                let said = self.withdrawals(*id).await;
+                self.asking.open.clear();
+                if !said.is_empty() {
+                    return Step::Asked(said);
+                }
+                if let Some((_, answered)) = self.asking.answer.take() {
+                    return Step::Answer(answered);
+                }
             }
             if let Some(round) = self.asking.told.clone() {
                 let step = self.asked(&round).await;
@@ -190,8 +198,9 @@ impl Conversation {
                             return self.answered(reply, Kind::Whole);
                         }
                         let reply = answer::settled(&settled, ticket.attached, self.audience);
-                        let answer = self.answered(reply, Kind::Whole);
-                        return self.after_withdrawals(settled.head.id(), answer);
+                        let hold = self.ticket.take().map(|ticket| (ticket, Kind::Whole));
+                        let answered = Answered { reply, hold, response: self.response };
+                        self.asking.answer = Some((settled.head.id(), answered));
                     }
                     News::Message(notice) if notice.method == TASKED => {
                         if let Some(pending) = &mut self.pending {
@@ -274,24 +283,25 @@ impl Conversation {
         (!said.is_empty()).then_some(Step::Asked(said))
     }
 
-    /// An end that comes while the client is still asked: the questions are taken back first.
-    fn after_withdrawals(&mut self, id: ExecutionId, answer: Step) -> Step {
-        let open = std::mem::take(&mut self.asking.open);
-        let said: Vec<Said> = open
-            .into_iter()
-            .filter(|number| self.asking.asked.contains(number))
-            .map(|number| Said {
-                name: format!("{}.withdrawn", input::request_id(id, number)),
-                message: input::withdrawal(id, number),
-            })
-            .collect();
-        match answer {
-            Step::Answer(answered) if !said.is_empty() => {
-                self.asking.answer = Some(answered);
-                Step::Asked(said)
-            }
-            answer => answer,
+    /// What takes back the questions that the end of the call leaves open. One that another process had the answer to is
+    /// not open, although nobody told of it here.
+    async fn withdrawals(&self, id: ExecutionId) -> Vec<Said> {
+        let open: Vec<u32> = self.asking.open.intersection(&self.asking.asked).copied().collect();
+        if open.is_empty() {
+            return Vec::new();
         }
+        // Should the store not say, a client that is told too much ignores it.
+        let rows = self.face.engine.store().inputs(id).await.unwrap_or_default();
+        let is_answered = |number: u32| {
+            let row = rows.iter().find(|row| row.number == number);
+            row.is_some_and(|row| matches!(row.outcome, Some(InputOutcome::Result | InputOutcome::Error)))
+        };
+        let left = open.into_iter().filter(|number| !is_answered(*number));
+        left.map(|number| Said {
+            name: format!("{}.withdrawn", input::request_id(id, number)),
+            message: input::withdrawal(id, number),
+        })
+        .collect()
     }
 
     /// A sign of life for a caller that follows progress: the last value and a small fraction.

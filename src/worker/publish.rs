@@ -10,10 +10,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::demo;
 use super::rules::{Rules, name_of, offered};
 use super::upstream::{Items, Keeping, ServerFacts, Snapshot, Status, Tool, Upstream};
 use crate::engine::Engine;
-use crate::engine::catalog::{CacheHint, Listed, Offer};
+use crate::engine::catalog::{self, CacheHint, Listed, Offer};
 use crate::engine::notices::{Addressee, Notice, PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED};
 use crate::model::revision::Revision;
 use crate::store::UpstreamRow;
@@ -126,7 +127,9 @@ impl Publisher {
                 continue;
             };
             let rules = (self.rules)(upstream, &name);
-            tools.extend(offered(definition, upstream, (self.exposed)(upstream, &name), &rules).map(Arc::new));
+            let wants_client = offer.revision.is_some() || (upstream == demo::UPSTREAM && name == demo::ASK);
+            let tool = offered(definition, upstream, (self.exposed)(upstream, &name), &rules);
+            tools.extend(tool.map(|tool| Arc::new(catalog::Tool { wants_client, ..tool })));
         }
         for exposed in self.engine.catalog().publish(upstream, Offer { tools, ..offer }) {
             tracing::warn!(upstream, tool = exposed, "a tool was left out: another one is called by that name");

@@ -100,6 +100,7 @@ pub fn offered(definition: &RawValue, upstream: &str, exposed: String, rules: &R
         upstream: upstream.to_owned(),
         name: peek.name,
         has_output_schema: peek.output_schema.is_some(),
+        wants_client: false,
         definition: definition.to_owned(),
         policy: Policy { delivery, delivery_source, retry: rules.retry.clone(), timeouts: rules.timeouts },
         identity: Identity {

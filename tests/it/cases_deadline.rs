@@ -125,6 +125,8 @@ async fn a_silent_line_is_kept_by_comments_or_the_result_comes_later() {
         let mut connection = support::raw_http::Connection::open(&through).await;
         connection.send(&request.bytes()).await;
         assert_eq!(connection.response_head().await.status, 200);
+        let first = connection.event().await.expect("the event that a resumption starts from");
+        assert!(first.data.is_empty(), "{first:?}");
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_millis(2_500) {
             assert!(
@@ -157,7 +159,7 @@ async fn progress_rises_over_the_whole_call_and_fills_the_silence_for_whoever_as
         connection.response_head().await;
         let mut values = Vec::new();
         let mut answer = Value::Null;
-        while let Some(Event { data, .. }) = connection.event().await {
+        while let Some(Event { data, .. }) = connection.message().await {
             let message: Value = serde_json::from_str(&data).unwrap();
             if message["method"] == "notifications/progress" {
                 assert_eq!(message["params"]["progressToken"], "t-1");

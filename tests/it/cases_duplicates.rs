@@ -70,7 +70,7 @@ async fn a_call_sent_twice_at_once_is_one_run_where_the_tool_coalesces() {
             }
             std::fs::write(&gate, "").unwrap();
             for twin in &mut twins {
-                let answer = twin.event().await.expect("an answer");
+                let answer = twin.message().await.expect("an answer");
                 answers.push(serde_json::from_str(&answer.data).unwrap());
             }
             one_run(&answers[0], &answers[1], &wanted);

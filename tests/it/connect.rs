@@ -220,10 +220,18 @@ async fn a_server_that_is_away_is_said_to_be_and_found_when_it_comes() {
     client.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
     let echoed = client.call(json!(3), "demo_echo", json!({"message": "here"})).await;
     assert_eq!(text(&echoed), "here");
-    // A server started anew forgets sessions; the client does not notice, but hears that the tools may be others.
+    // A server started anew knows its sessions.
     let program = program.restart().await;
     let echoed = client.call(json!(4), "demo_echo", json!({"message": "there"})).await;
     assert_eq!(text(&echoed), "there", "{echoed}");
+    // One whose session was ended does not notice, but hears that the tools may be others.
+    let sessions = program.setup.cli(&["sessions", "list", "--json", "--url", program.url()]).await;
+    let session: Value = serde_json::from_str(sessions.stdout.trim()).unwrap_or_else(|_| panic!("{}", sessions.stderr));
+    let closed =
+        program.setup.cli(&["sessions", "close", session["id"].as_str().unwrap(), "--url", program.url()]).await;
+    assert!(closed.status.success(), "{}", closed.stderr);
+    let echoed = client.call(json!(5), "demo_echo", json!({"message": "again"})).await;
+    assert_eq!(text(&echoed), "again", "{echoed}");
     client.process.line_with("notifications/tools/list_changed").await;
     // The end of the input is the end, once what runs has had a moment.
     let mut process = client.close_stdin();

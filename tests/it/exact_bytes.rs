@@ -184,7 +184,16 @@ async fn passes(target: &Target, place: &str) {
         }
         let list = door.ask("tools/list", "", "").await;
         let (tools, expected) = (tools(&list), tools(&direct_list));
-        assert_eq!(tools[..expected.len()], expected[..], "through {place}");
+        for (tool, expected) in tools.iter().zip(&expected) {
+            // The one member that we add, at the end: a call may be a task of 2025-11-25.
+            let task = match door.is_modern() || expected.contains("\"execution\":") {
+                true => "}",
+                false => r#","execution":{"taskSupport":"optional"}}"#,
+            };
+            let expected = format!("{}{task}", expected.strip_suffix('}').unwrap());
+            assert_eq!(*tool, expected, "through {place}");
+        }
+        assert!(tools.len() >= expected.len(), "through {place}");
     }
 }
 

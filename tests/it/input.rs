@@ -153,6 +153,7 @@ async fn any_process_takes_a_legacy_answer_once_and_ignores_unknown_ids() {
     // A second answer changes nothing.
     assert_eq!(post(first.url(), &session, (&question, "no")).await, 202);
     let answer = next(&mut stream).await;
+    assert!(answer["result"].is_object(), "{answer}");
     assert_eq!(text(&answer["result"]), "The answer is: yes. Attempt 1.", "{answer}");
     assert!(question["id"].as_str().unwrap().starts_with(execution(&answer["result"])), "{question}");
     first.check_store().await;

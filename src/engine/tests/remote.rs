@@ -63,6 +63,7 @@ fn charge(policy: Policy) -> Call {
         name: "charge".into(),
         definition: registered("charge").definition,
         has_output_schema: false,
+        wants_client: false,
         policy,
         identity: call(Policy::default()).tool.identity,
         service: Service::default(),

@@ -124,6 +124,7 @@ pub(crate) fn tool(policy: Policy, identity: Identity) -> Arc<Tool> {
         name: "add_note".into(),
         definition,
         has_output_schema: false,
+        wants_client: false,
         policy,
         identity,
         service: Service::default(),

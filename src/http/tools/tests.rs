@@ -27,6 +27,7 @@ fn tool(exposed: &str, upstream: &str, namespaces: Option<&[&str]>) -> Arc<Tool>
         name: "add_note".into(),
         definition: RawValue::from_string(DEFINITION.into()).unwrap(),
         has_output_schema: false,
+        wants_client: false,
         policy: Policy::default(),
         identity: Default::default(),
         service: Service { namespaces, ..Service::default() },

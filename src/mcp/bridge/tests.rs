@@ -1,3 +1,5 @@
+//! What passes between eras: errors, results, and questions in the place of an error.
+
 use super::*;
 
 fn bridge(method: &'static str, upstream: Era, client: Era) -> Bridge<'static> {

@@ -1,3 +1,5 @@
+//! Levels and their order, and which messages pass at which.
+
 use super::*;
 
 #[test]

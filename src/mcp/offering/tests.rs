@@ -1,3 +1,5 @@
+//! Lists of several upstreams as one: order, collisions, namespaces.
+
 use serde_json::json;
 use serde_json::value::to_raw_value;
 

@@ -1,3 +1,5 @@
+//! A sealed state opens for whom and what it was sealed, in its time, and nothing else does.
+
 use serde_json::value::RawValue;
 
 use super::*;

@@ -21,6 +21,7 @@ fn tool(tasks: Tasks, definition: &str) -> Arc<Tool> {
         name: "add_note".into(),
         definition: RawValue::from_string(definition.into()).unwrap(),
         has_output_schema: false,
+        wants_client: false,
         policy: Policy::default(),
         identity: Identity::default(),
         service: Service { task, ..Service::default() },

@@ -1,3 +1,5 @@
+//! Which URIs a template may have been expanded to.
+
 use super::may_expand_to;
 
 #[test]

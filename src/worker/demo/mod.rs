@@ -24,6 +24,8 @@ use crate::model::json::quoted;
 
 /// The upstream's name of the demo tools.
 pub const UPSTREAM: &str = "demo";
+/// The tool that asks its client.
+pub const ASK: &str = "demo_ask";
 /// What `demo_append` writes, in the data folder.
 pub const LEDGER: &str = "demo-ledger.txt";
 /// What `demo_flaky` writes, in the data folder.
@@ -167,7 +169,7 @@ impl Executor for Demo {
             "demo_flaky" => self.flaky(&job).await,
             "demo_append" => self.append(&job).await,
             "demo_crash" => crash(&job).await,
-            "demo_ask" => ask::ask(&job).await,
+            ASK => ask::ask(&job).await,
             name => Outcome::not_started("unknown_tool", format!("there is no demo tool {name}")),
         }
     }

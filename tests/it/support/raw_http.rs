@@ -280,6 +280,17 @@ impl Connection {
         }
     }
 
+    /// The next SSE event that carries a message: neither a comment nor the empty first event of a stream that can be
+    /// taken up again.
+    pub async fn message(&mut self) -> Option<Event> {
+        loop {
+            match self.event().await? {
+                event if event.data.is_empty() => {}
+                event => return Some(event),
+            }
+        }
+    }
+
     /// The next block of the stream as it is, a comment (`: keep-alive`) included; `None` at the end.
     pub async fn block(&mut self) -> Option<String> {
         loop {
