@@ -37,6 +37,7 @@ pub mod reject;
 pub mod request_state;
 pub mod requests;
 pub mod sealed_state;
+pub mod sealing;
 pub mod session;
 pub mod splice;
 pub mod standing;

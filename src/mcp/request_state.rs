@@ -1,11 +1,9 @@
-//! `requestState` of an `input_required` answer: what a client brings back, sealed, so that nobody else can have written
-//! it and no other call can use it (2026-07-28, basic/patterns/mrtr). Knows no store; the keys come from outside.
+//! `requestState` of a call's `input_required` answer: what a client brings back, sealed, so that no other call can use it
+//! (2026-07-28, basic/patterns/mrtr). Knows no store; the keys come from outside.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use sha2::{Digest, Sha256};
 
+pub use super::sealing::{BadState, Sealer};
 use crate::model::id::ExecutionId;
 use crate::model::principal::Principal;
 use crate::store::SealingKey;
@@ -13,9 +11,7 @@ use crate::store::SealingKey;
 #[cfg(test)]
 mod tests;
 
-const FORM: u8 = 1;
-const HEAD_BYTES: usize = 1 + 8 + NONCE_LEN;
-const FIXED_BYTES: usize = 16 + 4 + 8;
+const FIXED_BYTES: usize = 16 + 4;
 /// Longer texts are none of ours.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
@@ -48,54 +44,21 @@ impl Bound {
     }
 }
 
-/// Why a state is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadState {
-    /// Not written here, or for another principal or request.
-    #[error("requestState is not valid for this request")]
-    Invalid,
-    /// Sealed with a key that this process has not seen.
-    #[error("requestState is not valid for this request")]
-    UnknownKey,
-    /// Its time is over.
-    #[error("requestState has expired; call again without it")]
-    Expired,
-}
-
-/// Seals with the newest key and opens with any.
-pub struct Sealer(Vec<(i64, LessSafeKey)>);
-
 impl Sealer {
-    /// Keys, the newest first.
+    /// The store's keys, the newest first.
     pub fn new(keys: &[SealingKey]) -> Sealer {
-        let key = |key: &SealingKey| {
-            let unbound = UnboundKey::new(&CHACHA20_POLY1305, &key.key).expect("a key of 32 bytes fits");
-            (key.generation, LessSafeKey::new(unbound))
-        };
-        Sealer(keys.iter().map(key).collect())
+        Sealer::of(keys.iter().map(|key| (key.generation, &key.key)))
     }
 
     /// Seals a state. `None` without keys.
     pub fn seal(&self, state: &RequestState, bound: &Bound) -> Option<String> {
-        let (generation, key) = self.0.first()?;
-        let mut nonce = [0; NONCE_LEN];
-        getrandom::fill(&mut nonce).expect("the system's random generator works");
-        let mut bytes = Vec::with_capacity(HEAD_BYTES + FIXED_BYTES + 4 * state.numbers.len() + 16);
-        bytes.push(FORM);
-        bytes.extend_from_slice(&generation.to_be_bytes());
-        bytes.extend_from_slice(&nonce);
-        let mut sealed = Vec::with_capacity(FIXED_BYTES + 4 * state.numbers.len() + 16);
-        sealed.extend_from_slice(state.execution.as_uuid().as_bytes());
-        sealed.extend_from_slice(&state.round.to_be_bytes());
-        sealed.extend_from_slice(&state.expires_at_ms.to_be_bytes());
+        let mut plain = Vec::with_capacity(FIXED_BYTES + 4 * state.numbers.len());
+        plain.extend_from_slice(state.execution.as_uuid().as_bytes());
+        plain.extend_from_slice(&state.round.to_be_bytes());
         for number in &state.numbers {
-            sealed.extend_from_slice(&number.to_be_bytes());
+            plain.extend_from_slice(&number.to_be_bytes());
         }
-        let aad = Aad::from(bound.0);
-        // Fails only for texts of gigabytes.
-        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed).ok()?;
-        bytes.extend_from_slice(&sealed);
-        Some(URL_SAFE_NO_PAD.encode(bytes))
+        self.seal_bytes(&bound.0, (&plain, state.expires_at_ms))
     }
 
     /// Opens what [`Sealer::seal`] wrote for the same principal and request.
@@ -103,25 +66,12 @@ impl Sealer {
         if text.len() > TEXT_BYTES_MAX {
             return Err(BadState::Invalid);
         }
-        // Strict: no padding, no loose bits, nothing behind.
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| BadState::Invalid)?;
-        if bytes.len() <= HEAD_BYTES || bytes[0] != FORM {
-            return Err(BadState::Invalid);
-        }
-        let (head, sealed) = bytes.split_at(HEAD_BYTES);
-        let generation = i64::from_be_bytes(head[1..9].try_into().map_err(|_| BadState::Invalid)?);
-        let nonce: [u8; NONCE_LEN] = head[9..].try_into().map_err(|_| BadState::Invalid)?;
-        let (_, key) = self.0.iter().find(|(known, _)| *known == generation).ok_or(BadState::UnknownKey)?;
-        let mut sealed = sealed.to_vec();
-        let plain = key
-            .open_in_place(Nonce::assume_unique_for_key(nonce), Aad::from(bound.0), &mut sealed)
-            .map_err(|_| BadState::Invalid)?;
-        let state = read(plain).ok_or(BadState::Invalid)?;
-        if state.expires_at_ms <= now_ms { Err(BadState::Expired) } else { Ok(state) }
+        let (plain, expires_at_ms) = self.open_bytes(&bound.0, text, now_ms)?;
+        read(&plain, expires_at_ms).ok_or(BadState::Invalid)
     }
 }
 
-fn read(plain: &[u8]) -> Option<RequestState> {
+fn read(plain: &[u8], expires_at_ms: i64) -> Option<RequestState> {
     let (fixed, numbers) = plain.split_at_checked(FIXED_BYTES)?;
     if numbers.len() % 4 != 0 {
         return None;
@@ -129,8 +79,8 @@ fn read(plain: &[u8]) -> Option<RequestState> {
     let uuid = uuid::Uuid::from_slice(&fixed[..16]).ok()?;
     Some(RequestState {
         execution: uuid.to_string().parse().ok()?,
-        round: u32::from_be_bytes(fixed[16..20].try_into().ok()?),
-        expires_at_ms: i64::from_be_bytes(fixed[20..].try_into().ok()?),
+        round: u32::from_be_bytes(fixed[16..].try_into().ok()?),
+        expires_at_ms,
         numbers: numbers.as_chunks::<4>().0.iter().map(|bytes| u32::from_be_bytes(*bytes)).collect(),
     })
 }

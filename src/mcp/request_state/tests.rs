@@ -1,5 +1,8 @@
 //! A state opens for whom and what it was sealed for, in time, and byte for byte.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use super::*;
 
 const NOW_MS: i64 = 1_800_000_000_000;
