@@ -85,7 +85,7 @@ impl Face {
     ) -> Begun {
         let begun = match params.request_state.as_deref() {
             // It goes to its execution before any key is looked at.
-            Some(state) => self.continue_call((params, state), caller, flight).await,
+            Some(state) => Box::pin(self.continue_call((params, state), caller, flight)).await,
             None => self.begin(params, caller, flight).await,
         };
         match begun {
@@ -107,12 +107,12 @@ impl Face {
     ) -> Result<Begun, RpcError> {
         require(caller, Scope::Call)?;
         if let Some(called) = builtin::called(&params.name, params.arguments, self.settings.builtins) {
-            return self.builtin(called?, params.meta.wait_ms, caller, flight).await;
+            return Box::pin(self.builtin(called?, params.meta.wait_ms, caller, flight)).await;
         }
         let namespace = &caller.principal.namespace;
         let mut tool = self.engine.catalog().listing().find(&params.name, namespace).cloned();
         if tool.is_none() {
-            tool = self.listing().await.find(&params.name, namespace).cloned();
+            tool = Box::pin(self.listing()).await.find(&params.name, namespace).cloned();
         }
         let tool = tool.ok_or_else(|| self.unknown_tool(&params.name))?;
         let offered = offer(params, caller.revision(), &tool)?;
@@ -166,7 +166,7 @@ impl Face {
         if after_ms.is_some_and(|after_ms| after_ms > 0 || ticket.settled().is_some()) {
             return Ok(Offered::Later(Some(Pending::of(offer, after_ms.unwrap_or_default()))));
         }
-        match self.create_task(ticket.id(), &offer.wish).await {
+        match Box::pin(self.create_task(ticket.id(), &offer.wish)).await {
             Ok(reply) => Ok(Offered::Task(reply)),
             // Who decides is the server: without a task the answer itself is as good.
             Err(error) if offer.wish.variant == TaskVariant::Extension => {

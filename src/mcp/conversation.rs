@@ -165,7 +165,10 @@ impl Conversation {
     pub async fn step(&mut self) -> Step {
         loop {
             if let Some((id, _)) = &self.asking.answer {
-                let said = self.withdrawals(*id).await;
+                let said = match self.asking.open.is_empty() {
+                    true => Vec::new(),
+                    false => Box::pin(self.withdrawals(*id)).await,
+                };
                 self.asking.open.clear();
                 if !said.is_empty() {
                     return Step::Asked(said);
@@ -175,7 +178,7 @@ impl Conversation {
                 }
             }
             if let Some(round) = self.asking.told.clone() {
-                let step = self.asked(&round).await;
+                let step = Box::pin(self.asked(&round)).await;
                 self.asking.told = None;
                 match step {
                     Some(step) => return step,
@@ -194,7 +197,7 @@ impl Conversation {
                 news = ticket.news() => match news {
                     News::Settled(settled) => {
                         if let Some(related) = &self.related {
-                            let reply = self.face.end_of_task(related).await;
+                            let reply = Box::pin(self.face.end_of_task(related)).await;
                             return self.answered(reply, Kind::Whole);
                         }
                         let reply = answer::settled(&settled, ticket.attached, self.audience);
@@ -228,7 +231,7 @@ impl Conversation {
                 }
                 () = Pending::due(self.pending.as_ref()) => {
                     let Some(pending) = &self.pending else { continue };
-                    match self.face.create_task(ticket.id(), &pending.wish).await {
+                    match Box::pin(self.face.create_task(ticket.id(), &pending.wish)).await {
                         Ok(reply) => return self.answered(reply, Kind::Whole),
                         Err(error) => {
                             let id = ticket.id();

@@ -45,8 +45,8 @@ pub(super) async fn post(face: Arc<Face>, principal: Principal, headers: &Header
             let post = Post { face, principal, headers };
             match ruling {
                 Ruling::Modern { revision } => post.modern(message, body, revision).await,
-                Ruling::Legacy { opens: true, .. } => post.open(message, body).await,
-                Ruling::Legacy { .. } => post.legacy(message, body).await,
+                Ruling::Legacy { opens: true, .. } => Box::pin(post.open(message, body)).await,
+                Ruling::Legacy { .. } => Box::pin(post.legacy(message, body)).await,
             }
         }
         Entered::Batch(items) => {
@@ -58,7 +58,7 @@ pub(super) async fn post(face: Arc<Face>, principal: Principal, headers: &Header
                 return rpc(rejection.status, None, &rejection.error);
             }
             let post = Post { face, principal, headers };
-            post.batch(&items, session).await
+            Box::pin(post.batch(&items, session)).await
         }
     }
 }
@@ -101,8 +101,8 @@ impl Post<'_> {
                 };
                 let raw = message.params();
                 let request = Request { id, method, params: &params, raw, meta: &meta };
-                let answering = self.face.request(request, &asker).await;
-                going::answer(&self.face, id, answering, (Era::Modern, None)).await
+                let answering = Box::pin(self.face.request(request, &asker)).await;
+                Box::pin(going::answer(&self.face, id, answering, (Era::Modern, None))).await
             }
         }
     }
@@ -175,7 +175,7 @@ impl Post<'_> {
 
     /// Compares the arguments with the headers that repeat them. An unknown tool has none.
     async fn check_param_headers(&self, call: &CallParams<'_>) -> Result<(), param_headers::Mismatch> {
-        let listing = self.face.listing().await;
+        let listing = Box::pin(self.face.listing()).await;
         let Some(tool) = listing.find(&call.name, &self.principal.namespace) else { return Ok(()) };
         param_headers::check(self.headers, &tool.definition, call.arguments)
     }

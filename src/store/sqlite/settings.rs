@@ -82,7 +82,7 @@ impl Default for SqliteSettings {
             mark_flush_ms: 1_000,
             marks_max: 4_096,
             payload_chunk_bytes: 1 << 20,
-            writer_cache_kib: 32 << 10,
+            writer_cache_kib: 8 << 10,
             reader_cache_kib: 8 << 10,
             checkpoint_pages: 4_000,
             wal_bytes_kept: 64 << 20,
