@@ -5,7 +5,7 @@
 //! - [`store`] (floor 1): the trait, the SQLite driver, the conformance suite; knows SQL, decides nothing.
 //! - [`engine`] (floor 2): the verbs; the only writer of executions; scheduler, waiters, catalog, the one clock.
 //! - [`worker`] (floor 3): leases executions and runs them: upstream servers, commands, demo tools.
-//! - [`mcp`] (floor 3): what MCP clients see: envelope, revisions, transports, calls, sessions.
+//! - [`mcp`] (floor 3): what MCP clients see: envelope, revisions, transports, calls, sessions, tasks, questions, lists.
 //! - [`http`] (floor 3): what operators see and what guards every listener: auth, Host and Origin, health.
 //! - [`config`] (floor 4): one struct; every limit lives here.
 //! - [`cli`] and [`serve`] (floor 4): wiring.

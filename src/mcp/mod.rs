@@ -1,5 +1,14 @@
-//! Floor 3: what MCP clients see. Raw JSON in, raw JSON out: envelope, revisions, calls, sessions, transports. Runs no
-//! tool and knows no upstream: it speaks to the engine and reads its catalog.
+//! Floor 3: what MCP clients see. Raw JSON in, raw JSON out. Runs no tool and knows no upstream: it speaks to the engine and
+//! reads its catalog.
+//!
+//! - A message comes in: `envelope`, `id`, `meta`, `era`, `headers`, `param_headers`, `admit`; `reject` says why not.
+//! - Transports: `http` and `stream`, `stdio`; `frame` writes messages, `going` what comes before an answer.
+//! - Calls: `call_params`, `keys`, `call`, `conversation`, `progress`, `answer`, `builtin`; `splice` adds our members.
+//! - Questions to the client: `input`, with `request_state`; `sealed_state` for what no execution stands behind; `sealing`.
+//! - Tasks: `task`. Sessions up to 2025-11-25: `session`, and what they wish to hear: `standing`, `wishes`, `subscription`.
+//! - Everything else that is asked: `method`, `requests`, `forwards`, `bridge` between eras; lists in `listing`, `offering`,
+//!   `exposure`, `names`, `cursor`, `uri_template`; `capabilities`.
+//! - What is told unasked: `hearing` (up to 2025-11-25), `listen` (2026-07-28), `log_level`.
 
 pub mod admit;
 pub mod answer;
