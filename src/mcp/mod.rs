@@ -1,7 +1,8 @@
-//! Floor 3: what MCP clients see. Raw JSON in, raw JSON out. Runs no tool and knows no upstream: it speaks to the engine and
-//! reads its catalog.
+//! Floor 3: what MCP clients see. Raw JSON in, raw JSON out. Runs no tool and knows no upstream: it speaks to the engine
+//! and reads its catalog. `face` is what all of it shares.
 //!
-//! - A message comes in: `envelope`, `id`, `meta`, `era`, `headers`, `param_headers`, `admit`; `reject` says why not.
+//! - A message comes in: `envelope`, `id`, `meta`, `era`, `headers`, `param_headers`, `admit`, `rate`; `reject` says
+//!   why not.
 //! - Transports: `http` and `stream`, `stdio`; `frame` writes messages, `going` what comes before an answer.
 //! - Calls: `call_params`, `keys`, `call`, `conversation`, `progress`, `answer`, `builtin`; `splice` adds our members.
 //! - Questions to the client: `input`, with `request_state`; `sealed_state` for what no execution stands behind; `sealing`.
