@@ -90,7 +90,7 @@ async fn listed(program: &Program) -> Vec<Value> {
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-// Restart invisible: an SDK 1.x client with an open session, by kill -9 and by a second process on the same store.
+// A16: a new version is deployed, and the client gets 404 for ever. Restart invisible: an SDK 1.x client with an open session, by kill -9 and by a second process on the same store.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_session_of_a_real_client_outlives_a_kill_and_is_served_by_a_second_process() {
     skip_loudly!(clients_are_set_up());
@@ -131,6 +131,20 @@ async fn a_get_after_a_restart_leaves_later_posts_as_they_were() {
     }
     let other = program.setup.serve().await;
     assert_eq!(echo(&other, &session).await.status, 200);
+    assert_eq!(listed(&program).await.len(), 1);
+}
+
+// A19: a session that only the process knows which opened it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_calls_of_one_session_go_around_two_processes_without_an_error() {
+    let program = serve(SOON).await;
+    let other = program.setup.serve().await;
+    let session = open_session(program.url(), "2025-11-25").await.unwrap();
+    for (n, at) in [&program, &other].into_iter().cycle().take(50).enumerate() {
+        let message = call(json!(n), "demo_echo", json!({"message": n.to_string()}));
+        let said = post(at, &session, &message).await.answer();
+        assert_eq!((&said["id"], &said["result"]["content"][0]["text"]), (&json!(n), &json!(n.to_string())), "{said}");
+    }
     assert_eq!(listed(&program).await.len(), 1);
 }
 
@@ -340,7 +354,7 @@ async fn a_failed_initialize_leaves_nothing_and_a_repeated_one_is_harmless() {
     }
 }
 
-// A53: a client of each revision is spoken to in it; a newer one is answered, not refused.
+// A17: what was negotiated is forgotten by a restart. A53: a client of each revision is spoken to in it; a newer one is answered, not refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_revision_is_negotiated_and_kept_over_a_restart() {
     let program = serve(SOON).await;

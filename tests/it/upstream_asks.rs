@@ -94,6 +94,7 @@ async fn checkpoint(setup: &Setup, id: &str) -> Option<String> {
     kept.checkpoint.map(|checkpoint| checkpoint.to_string())
 }
 
+// A38: the agent has to carry the id of the server's task itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_servers_task_goes_on_while_the_program_is_gone_and_is_not_begun_again() {
     let fixture = servers::listening(example_binary("fixture"), &["http"]).await;
