@@ -266,10 +266,10 @@ async fn a_real_client_polls_streams_that_are_closed_politely() {
 
 // A33: a call that is taken back ends, also while its client is between two polls.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_taken_back_between_two_polls_is_cancelled_and_never_answered() {
+async fn a_call_taken_back_between_two_polls_is_cancelled_and_its_stream_ends() {
     let program = serve(&format!("{SOON}poll_after = \"200ms\"\n")).await;
     let session = open_session(program.url(), "2025-11-25").await.unwrap();
-    let (mut stream, _) = begin(&program, &session, &sleep(json!("back"), 30.0)).await;
+    let (mut stream, first) = begin(&program, &session, &sleep(json!("back"), 30.0)).await;
     assert!(!String::from_utf8(stream.rest().await).unwrap().contains("\"result\""));
     let took = Instant::now();
     let back = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"back"}}"#;
@@ -277,6 +277,10 @@ async fn a_call_taken_back_between_two_polls_is_cancelled_and_never_answered() {
     eventually_async("the call is cancelled", DEADLINE, async || program.executions().await[0]["state"] == "cancelled")
         .await;
     assert!(took.elapsed() < Duration::from_secs(5), "{:?}", took.elapsed());
+    let taken_up = request(&program, "GET", &session).header("Last-Event-ID", &first).exchange(program.url()).await;
+    let said = taken_up.messages();
+    assert!(taken_up.status == 200 && said.len() <= 1, "{taken_up:?}");
+    assert!(said.iter().all(|said| said.contains("was cancelled")), "{said:?}");
 }
 
 async fn token(setup: &Setup, principal: &str) -> String {
