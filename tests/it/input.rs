@@ -9,7 +9,7 @@ use crate::cases_scene::gap;
 use crate::skip_loudly;
 use crate::support::client::{Call, Client, Kind, Mode, Target};
 use crate::support::program::{Program, Setup};
-use crate::support::raw_http::{Connection, Request, Response};
+use crate::support::raw_http::{Connection, Request, Response, open_session_of};
 use crate::support::{self, DEADLINE, program_binary};
 
 fn setup(config: &str) -> Setup {
@@ -103,13 +103,7 @@ async fn modern_without(program: &Program, arguments: Value) -> Response {
 
 /// A legacy session of a client with elicitation.
 async fn session(url: &str) -> String {
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
-        "capabilities": {"elicitation": {}}, "clientInfo": {"name": "raw", "version": "1"}}});
-    let opened = Request::legacy(url, None, &hello.to_string()).exchange(url).await;
-    let session = opened.header("mcp-session-id").unwrap_or_else(|| panic!("{opened:?}")).to_owned();
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    Request::legacy(url, Some(&session), &ready.to_string()).exchange(url).await;
-    session
+    open_session_of(url, "2025-11-25", &json!({"elicitation": {}}), &[]).await.expect("a session id")
 }
 
 /// Calls, and reads its stream up to the question.
@@ -127,12 +121,8 @@ async fn asked(url: &str, session: &str, arguments: Value) -> (Connection, Value
 
 /// The next message of a stream.
 async fn next(connection: &mut Connection) -> Value {
-    loop {
-        let event = tokio::time::timeout(DEADLINE, connection.event()).await.expect("an event").expect("a stream");
-        if !event.data.is_empty() {
-            return serde_json::from_str(&event.data).unwrap();
-        }
-    }
+    let event = tokio::time::timeout(DEADLINE, connection.message()).await.expect("a message").expect("a stream");
+    serde_json::from_str(&event.data).unwrap()
 }
 
 /// Posts the answer to a question.
@@ -405,10 +395,8 @@ async fn nobody_answers_or_continues_what_is_somebody_elses() {
     assert_eq!(stolen["error"]["code"], -32602, "{stolen}");
 
     // The id of the question is no secret that opens anything.
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
-        "capabilities": {"elicitation": {}}, "clientInfo": {"name": "raw", "version": "1"}}});
-    let opened = of(Request::legacy(url, None, &hello.to_string()), &eve).exchange(url).await;
-    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let bearer = ("Authorization".to_owned(), format!("Bearer {eve}"));
+    let session = open_session_of(url, "2025-11-25", &json!({"elicitation": {}}), &[bearer]).await.unwrap();
     let answer = json!({"jsonrpc": "2.0", "id": format!("{}.1", execution(&required)),
         "result": {"action": "accept", "content": {"answer": "no"}}});
     let ignored = of(Request::legacy(url, Some(&session), &answer.to_string()), &eve).exchange(url).await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::skip_loudly;
 use crate::support::client::{Call, Client, Kind};
 use crate::support::program::{Program, Setup};
-use crate::support::raw_http::{Connection, Event, Request, Response, open_session};
+use crate::support::raw_http::{Connection, Event, Request, Response, open_session, open_session_of};
 use crate::support::{DEADLINE, clients_are_set_up, eventually_async};
 
 /// Whatever takes longer than a moment is answered as a stream.
@@ -70,10 +70,7 @@ async fn begin(program: &Program, session: &str, message: &str) -> (Connection, 
 /// The answer on a stream, and the event it came in; notifications are skipped.
 async fn answer(stream: &mut Connection) -> (Value, Event) {
     loop {
-        let event = stream.event().await.expect("an answer before the end of the stream");
-        if event.data.is_empty() {
-            continue;
-        }
+        let event = stream.message().await.expect("an answer before the end of the stream");
         let message: Value = serde_json::from_str(&event.data).unwrap();
         if message.get("method").is_none() {
             return (message, event);
@@ -295,11 +292,8 @@ async fn a_foreign_principal_is_refused_before_anything_else_in_every_process() 
     let program = setup.serve().await;
     let other = setup.serve().await;
     let (ann, bob) = (token(&setup, "ann").await, token(&setup, "bob").await);
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
-    let opened = Request::legacy(program.url(), None, &hello.to_string()).header("Authorization", &ann);
-    let opened = opened.exchange(program.url()).await;
-    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let bearer = ("Authorization".to_owned(), ann.clone());
+    let session = open_session_of(program.url(), "2025-11-25", &json!({}), &[bearer]).await.unwrap();
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     for at in [&program, &other] {
         let post = Request::legacy(at.url(), Some(&session), ping);

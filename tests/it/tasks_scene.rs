@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::support::program::Setup;
-use crate::support::raw_http::{Request, Response, open_session};
+use crate::support::raw_http::{Request, Response, open_session, open_session_of};
 use crate::support::{DEADLINE, eventually_async};
 
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -99,12 +99,9 @@ impl Legacy {
 
     pub async fn open_as(url: &str, token: &str) -> Legacy {
         let bearer = ("Authorization".to_owned(), format!("Bearer {token}"));
-        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
-        let request = Request::legacy(url, None, &hello.to_string()).header(&bearer.0, &bearer.1);
-        let response = request.exchange(url).await;
-        let session = response.header("mcp-session-id").expect("a session id").to_owned();
-        Legacy { url: url.to_owned(), session, headers: vec![bearer] }
+        let headers = vec![bearer];
+        let session = open_session_of(url, "2025-11-25", &json!({}), &headers).await.expect("a session id");
+        Legacy { url: url.to_owned(), session, headers }
     }
 
     pub fn request(&self, method: &str, params: Value) -> Request {

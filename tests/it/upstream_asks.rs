@@ -6,24 +6,17 @@ use std::time::Duration;
 use durable_mcp::store::{self, SqliteSettings};
 use serde_json::{Value, json};
 
-use crate::support::client::Target;
 use crate::support::program::{Program, Setup, server_table};
-use crate::support::raw_http::{Connection, Request};
-use crate::support::{DEADLINE, eventually_async, example_binary, servers};
+use crate::support::raw_http::{Connection, Request, open_session_of};
+use crate::support::servers::{fixture_http, fixture_stdio};
+use crate::support::{DEADLINE, eventually_async};
 
 /// Rounds of each client.
 const ROUNDS: usize = 40;
 
 /// Opens a legacy session of a client that can be asked by forms.
 async fn open_session(url: &str) -> String {
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
-        "clientInfo": {"name": "raw", "version": "1"}}});
-    let response = Request::legacy(url, None, &hello.to_string()).exchange(url).await;
-    let session = response.header("mcp-session-id").expect("a session").to_owned();
-    let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-    assert_eq!(Request::legacy(url, Some(&session), initialized).exchange(url).await.status, 202);
-    session
+    open_session_of(url, "2025-11-25", &json!({"elicitation": {"form": {}}}), &[]).await.expect("a session id")
 }
 
 /// Calls the asking tool, answers its question, and checks that question and answer are this client's own.
@@ -34,10 +27,7 @@ async fn asked_once(url: &str, session: &str, text: &str) {
     connection.send(&Request::legacy(url, Some(session), &call.to_string()).bytes()).await;
     connection.response_head().await;
     loop {
-        let event = connection.event().await.expect("an answer before the end of the stream");
-        if event.data.is_empty() {
-            continue;
-        }
+        let event = connection.message().await.expect("an answer before the end of the stream");
         let message: Value = serde_json::from_str(&event.data).unwrap();
         if message["method"] == "elicitation/create" {
             assert_eq!(message["params"]["message"], text, "a question of another client's call");
@@ -51,10 +41,6 @@ async fn asked_once(url: &str, session: &str, text: &str) {
             return;
         }
     }
-}
-
-fn fixture_stdio() -> Target {
-    Target::command([example_binary("fixture").to_str().unwrap(), "stdio"])
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -97,7 +83,7 @@ async fn checkpoint(setup: &Setup, id: &str) -> Option<String> {
 // A38: the agent has to carry the id of the server's task itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_servers_task_goes_on_while_the_program_is_gone_and_is_not_begun_again() {
-    let fixture = servers::listening(example_binary("fixture"), &["http"]).await;
+    let fixture = fixture_http().await;
     let setup = Setup::new(&server_table("fixture", &fixture.target, ""));
     let mut program = setup.serve().await;
     let id = begin_job(&program).await;
