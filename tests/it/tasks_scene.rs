@@ -98,15 +98,28 @@ impl Legacy {
     }
 
     pub async fn open_as(url: &str, token: &str) -> Legacy {
+        Legacy::able(url, token, &json!({})).await
+    }
+
+    /// A client that can be asked by forms.
+    pub async fn asked_as(url: &str, token: &str) -> Legacy {
+        Legacy::able(url, token, &json!({"elicitation": {"form": {}}})).await
+    }
+
+    async fn able(url: &str, token: &str, capabilities: &Value) -> Legacy {
         let bearer = ("Authorization".to_owned(), format!("Bearer {token}"));
         let headers = vec![bearer];
-        let session = open_session_of(url, "2025-11-25", &json!({}), &headers).await.expect("a session id");
+        let session = open_session_of(url, "2025-11-25", capabilities, &headers).await.expect("a session id");
         Legacy { url: url.to_owned(), session, headers }
     }
 
     pub fn request(&self, method: &str, params: Value) -> Request {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let request = Request::legacy(&self.url, Some(&self.session), &message);
+        self.own(Request::legacy(&self.url, Some(&self.session), &message))
+    }
+
+    /// With what this client sends on each request.
+    pub fn own(&self, request: Request) -> Request {
         self.headers.iter().fold(request, |request, (name, value)| request.header(name, value))
     }
 
