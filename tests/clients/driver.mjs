@@ -98,12 +98,11 @@ export function requestOptions(op, { abort, progress }) {
     };
 }
 
-// What the user answers to every form, where a test sets it; `@never`: nothing.
+// What the user answers to every form, where a test sets it.
 export const capabilities = process.env.CLIENT_ANSWERS === undefined ? {} : { elicitation: {} };
 
 export async function elicited(request, notify) {
     notify({ method: 'test/asked', params: request.params });
-    if (process.env.CLIENT_ANSWERS === '@never') await new Promise(() => {});
     return { action: 'accept', content: { answer: process.env.CLIENT_ANSWERS } };
 }
 

@@ -137,14 +137,12 @@ async def notified(message: Any) -> None:
         say({"notification": plain(message)})
 
 
-# What the user answers to every form, where a test sets it; `@never`: nothing.
+# What the user answers to every form, where a test sets it.
 ANSWER = os.environ.get("CLIENT_ANSWERS")
 
 
 async def elicited(context: Any, params: Any) -> ElicitResult:
     say({"notification": {"method": "test/asked", "params": plain(params)}})
-    if ANSWER == "@never":
-        await asyncio.Event().wait()
     return ElicitResult(action="accept", content={"answer": ANSWER or ""})
 
 

@@ -77,6 +77,7 @@ async fn a_client_that_disconnects_detaches_or_cancels_as_the_tool_is_configured
     scene.program.check_store().await;
 }
 
+// A33: what was cancelled never ends.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_legacy_client_that_takes_a_request_back_cancels_the_work_unless_its_timer_ran_out() {
     let scene = Scene::start(SOON, POLICIES).await;

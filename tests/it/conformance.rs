@@ -12,8 +12,8 @@ use tokio::process::Command;
 use crate::skip_loudly;
 use crate::support::client::Target;
 use crate::support::program::{Program, Setup, server_table};
-use crate::support::servers::Server;
-use crate::support::{clients_folder, example_binary, scratch, servers, suite_is_set_up};
+use crate::support::servers::{fixture_http, fixture_stdio};
+use crate::support::{clients_folder, scratch, suite_is_set_up};
 
 /// How long a scenario may take before the suite gives it up.
 const SCENARIO_TIMEOUT_MS: &str = "15000";
@@ -125,62 +125,45 @@ const MODERN: Revision = Revision {
 /// say all that themselves. One tool takes longer than a stream may be open, and is answered on a stream.
 const LEGACY_SETTINGS: &str = "isolation = \"session\"\ntools.test_reconnection.response = \"sse\"";
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_fixture_passes_2025_11_25_directly() {
-    skip_loudly!(suite_is_set_up());
+macro_rules! passes {
+    ($($name:ident: $revision:expr, $place:ident;)*) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $name() {
+            skip_loudly!(suite_is_set_up());
+            $place(&$revision).await;
+        }
+    )*};
+}
+
+passes! {
+    the_fixture_passes_2025_11_25_directly: LEGACY, directly;
+    the_fixture_passes_2026_07_28_directly: MODERN, directly;
+    revision_2025_11_25_passes_through_serve_before_a_stdio_server: LEGACY, before_stdio;
+    revision_2026_07_28_passes_through_serve_before_a_stdio_server: MODERN, before_stdio;
+    revision_2025_11_25_passes_through_serve_before_an_http_server: LEGACY, before_http;
+    revision_2026_07_28_passes_through_serve_before_an_http_server: MODERN, before_http;
+}
+
+async fn directly(revision: &Revision) {
     let fixture = fixture_http().await;
-    Results::of(&LEGACY, fixture.url()).await.check(LEGACY.scenarios);
+    Results::of(revision, fixture.url()).await.check(revision.scenarios);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_fixture_passes_2026_07_28_directly() {
-    skip_loudly!(suite_is_set_up());
+async fn before_stdio(revision: &Revision) {
+    let program = before(&fixture_stdio(), revision).await;
+    Results::of(revision, program.url()).await.check(revision.scenarios);
+}
+
+async fn before_http(revision: &Revision) {
     let fixture = fixture_http().await;
-    Results::of(&MODERN, fixture.url()).await.check(MODERN.scenarios);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn revision_2025_11_25_passes_through_serve_before_a_stdio_server() {
-    skip_loudly!(suite_is_set_up());
-    let program = before(&fixture_stdio(), &LEGACY).await;
-    Results::of(&LEGACY, program.url()).await.check(LEGACY.scenarios);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn revision_2026_07_28_passes_through_serve_before_a_stdio_server() {
-    skip_loudly!(suite_is_set_up());
-    let program = before(&fixture_stdio(), &MODERN).await;
-    Results::of(&MODERN, program.url()).await.check(MODERN.scenarios);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn revision_2025_11_25_passes_through_serve_before_an_http_server() {
-    skip_loudly!(suite_is_set_up());
-    let fixture = fixture_http().await;
-    let program = before(&fixture.target, &LEGACY).await;
-    Results::of(&LEGACY, program.url()).await.check(LEGACY.scenarios);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn revision_2026_07_28_passes_through_serve_before_an_http_server() {
-    skip_loudly!(suite_is_set_up());
-    let fixture = fixture_http().await;
-    let program = before(&fixture.target, &MODERN).await;
-    Results::of(&MODERN, program.url()).await.check(MODERN.scenarios);
+    let program = before(&fixture.target, revision).await;
+    Results::of(revision, program.url()).await.check(revision.scenarios);
 }
 
 async fn before(fixture: &Target, revision: &Revision) -> Program {
     let settings = if revision.name == LEGACY.name { LEGACY_SETTINGS } else { "" };
     let config = format!("[server]\npoll_after = \"600ms\"\n{}", server_table("fixture", fixture, settings));
     Setup::new(&config).serve().await
-}
-
-fn fixture_stdio() -> Target {
-    Target::command([example_binary("fixture").to_str().unwrap(), "stdio"])
-}
-
-async fn fixture_http() -> Server {
-    servers::listening(example_binary("fixture"), &["http"]).await
 }
 
 #[derive(Deserialize)]

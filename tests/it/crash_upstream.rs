@@ -163,7 +163,7 @@ async fn a_server_that_dies_after_its_effect_leaves_unknown_or_one_more_attempt_
     assert_eq!(checked.count(State::Unknown), 3);
 }
 
-// A25: the server is restarted during a call over HTTP, and the caller hangs for ever.
+// A25: the server is restarted during a call over HTTP, and the caller hangs for ever. A18: the session of before is gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_over_http_that_is_restarted_in_a_call_leaves_nobody_waiting() {
     let scenes = [("json", "legacy"), ("sse", "legacy"), ("json", "both"), ("sse", "modern")];

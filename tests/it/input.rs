@@ -1,12 +1,15 @@
 //! Questions from a tool to the client that called it: in every era and over every transport, across kills and processes,
 //! answered once, by their owner only.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
+use crate::cases_scene::gap;
 use crate::skip_loudly;
 use crate::support::client::{Call, Client, Kind, Mode, Target};
 use crate::support::program::{Program, Setup};
-use crate::support::raw_http::{Connection, Request, Response};
+use crate::support::raw_http::{Connection, Request, Response, open_session_of};
 use crate::support::{self, DEADLINE, program_binary};
 
 fn setup(config: &str) -> Setup {
@@ -100,13 +103,7 @@ async fn modern_without(program: &Program, arguments: Value) -> Response {
 
 /// A legacy session of a client with elicitation.
 async fn session(url: &str) -> String {
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
-        "capabilities": {"elicitation": {}}, "clientInfo": {"name": "raw", "version": "1"}}});
-    let opened = Request::legacy(url, None, &hello.to_string()).exchange(url).await;
-    let session = opened.header("mcp-session-id").unwrap_or_else(|| panic!("{opened:?}")).to_owned();
-    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    Request::legacy(url, Some(&session), &ready.to_string()).exchange(url).await;
-    session
+    open_session_of(url, "2025-11-25", &json!({"elicitation": {}}), &[]).await.expect("a session id")
 }
 
 /// Calls, and reads its stream up to the question.
@@ -124,12 +121,8 @@ async fn asked(url: &str, session: &str, arguments: Value) -> (Connection, Value
 
 /// The next message of a stream.
 async fn next(connection: &mut Connection) -> Value {
-    loop {
-        let event = tokio::time::timeout(DEADLINE, connection.event()).await.expect("an event").expect("a stream");
-        if !event.data.is_empty() {
-            return serde_json::from_str(&event.data).unwrap();
-        }
-    }
+    let event = tokio::time::timeout(DEADLINE, connection.message()).await.expect("a message").expect("a stream");
+    serde_json::from_str(&event.data).unwrap()
 }
 
 /// Posts the answer to a question.
@@ -139,6 +132,7 @@ async fn post(url: &str, session: &str, (question, answer): (&Value, &str)) -> u
     Request::legacy(url, Some(session), &response.to_string()).exchange(url).await.status
 }
 
+// A43: the answer lands at another process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn any_process_takes_a_legacy_answer_once_and_ignores_unknown_ids() {
     let setup = setup("");
@@ -159,6 +153,7 @@ async fn any_process_takes_a_legacy_answer_once_and_ignores_unknown_ids() {
     first.check_store().await;
 }
 
+// A17: a session that was restored is not asked anything more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_parked_question_is_answered_after_a_kill_without_a_new_session() {
     let mut program = setup("").serve().await;
@@ -174,6 +169,10 @@ async fn a_parked_question_is_answered_after_a_kill_without_a_new_session() {
     let result = result_of(&program, &session, &id).await;
     assert_eq!(text(&result), "The answer is: yes. Attempt 1.", "{result}");
     assert_eq!(names(&program, &id).await, ["submitted", "leased", "parked", "resumed", "leased", "completed"]);
+    // What the client said it can do is known still: it is asked by a new call too.
+    let (mut stream, question) = asked(program.url(), &session, json!({"question": "Again?"})).await;
+    assert_eq!(post(program.url(), &session, (&question, "yes")).await, 202);
+    assert_eq!(text(&next(&mut stream).await["result"]), "The answer is: yes. Attempt 1.");
     program.check_store().await;
 }
 
@@ -216,6 +215,27 @@ async fn a_stream_that_is_taken_up_after_a_kill_has_its_question_and_brings_the_
     assert_eq!(post(program.url(), &session, (&again, "yes")).await, 202);
     let answer = next(&mut stream).await;
     assert_eq!((&answer["id"], text(&answer["result"])), (&json!(1), "The answer is: yes. Attempt 1."), "{answer}");
+}
+
+// A42: the answer comes after the client's own deadline, and only the next call hears of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_after_the_client_left_wakes_the_call_whose_time_did_not_run() {
+    let program = setup("[defaults]\ntimeout = { attempt = \"500ms\", total = \"1s\" }\n").serve().await;
+    let session = session(program.url()).await;
+    let arguments = json!({"question": "Sure?"});
+    let (stream, question) = asked(program.url(), &session, arguments.clone()).await;
+    drop(stream);
+    // Longer than the call may run.
+    gap(Duration::from_millis(1_500)).await;
+    assert_eq!(post(program.url(), &session, (&question, "yes")).await, 202);
+    let id = question["id"].as_str().unwrap().split('.').next().unwrap().to_owned();
+    let call = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call",
+        "params": {"name": "demo_ask", "arguments": arguments}});
+    let again = Request::legacy(program.url(), Some(&session), &call.to_string()).exchange(program.url()).await;
+    let again = again.answer()["result"].clone();
+    assert_eq!((execution(&again), text(&again)), (id.as_str(), "The answer is: yes. Attempt 1."), "{again}");
+    assert_eq!(program.executions().await.len(), 1);
+    program.check_store().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -362,6 +382,7 @@ fn of(request: Request, bearer: &str) -> Request {
     request.header("Authorization", &format!("Bearer {bearer}"))
 }
 
+// A43: and is taken from its owner only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_answers_or_continues_what_is_somebody_elses() {
     let setup = setup("[auth]\nmode = \"token\"");
@@ -374,10 +395,8 @@ async fn nobody_answers_or_continues_what_is_somebody_elses() {
     assert_eq!(stolen["error"]["code"], -32602, "{stolen}");
 
     // The id of the question is no secret that opens anything.
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
-        "capabilities": {"elicitation": {}}, "clientInfo": {"name": "raw", "version": "1"}}});
-    let opened = of(Request::legacy(url, None, &hello.to_string()), &eve).exchange(url).await;
-    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let bearer = ("Authorization".to_owned(), format!("Bearer {eve}"));
+    let session = open_session_of(url, "2025-11-25", &json!({"elicitation": {}}), &[bearer]).await.unwrap();
     let answer = json!({"jsonrpc": "2.0", "id": format!("{}.1", execution(&required)),
         "result": {"action": "accept", "content": {"answer": "no"}}});
     let ignored = of(Request::legacy(url, Some(&session), &answer.to_string()), &eve).exchange(url).await;

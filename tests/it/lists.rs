@@ -163,12 +163,7 @@ async fn a_changed_list_is_told_over_stdio_and_on_the_stream_of_a_session() {
     assert!(stream.block().await.unwrap().starts_with(':'), "the stream says at once that it is open");
     let echo = call(1, "echo", &json!({}));
     assert_eq!(Request::legacy(url, session.as_deref(), &echo).exchange(url).await.status, 200);
-    let mut news = stream.event().await.unwrap();
-    if news.data.is_empty() {
-        // The event that the stream can be taken up from.
-        news = stream.event().await.unwrap();
-    }
-    let news: Value = serde_json::from_str(&news.data).unwrap();
+    let news: Value = serde_json::from_str(&stream.message().await.unwrap().data).unwrap();
     assert_eq!(news["method"], "notifications/tools/list_changed");
     assert!(pages(url, true).await[0].contains("\"name\":\"late\""));
     let late = Request::modern(url, json!(1), "tools/call", json!({"name": "late", "arguments": {}}));

@@ -35,6 +35,7 @@ mod http_tools;
 mod identity;
 mod init;
 mod input;
+mod inspector;
 mod install;
 mod kit_direct;
 mod lists;

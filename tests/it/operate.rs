@@ -298,7 +298,7 @@ async fn an_order_by_filter_is_shown_first_and_done_for_exactly_what_was_shown()
     assert_eq!(program.executions().await.len(), 17);
 }
 
-// The store without its server: the process that runs the call notices, and a dead server's calls can be ordered about.
+// A34: nobody but the client can stop a long call. The store without its server: the process that runs the call notices, and a dead server's calls can be ordered about.
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_reach_a_store_with_and_without_a_running_process() {
     let mut program = Setup::new("").flag("--demo").serve().await;

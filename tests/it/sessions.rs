@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::skip_loudly;
 use crate::support::client::{Call, Client, Kind};
 use crate::support::program::{Program, Setup};
-use crate::support::raw_http::{Connection, Event, Request, Response, open_session};
+use crate::support::raw_http::{Connection, Event, Request, Response, open_session, open_session_of};
 use crate::support::{DEADLINE, clients_are_set_up, eventually_async};
 
 /// Whatever takes longer than a moment is answered as a stream.
@@ -70,10 +70,7 @@ async fn begin(program: &Program, session: &str, message: &str) -> (Connection, 
 /// The answer on a stream, and the event it came in; notifications are skipped.
 async fn answer(stream: &mut Connection) -> (Value, Event) {
     loop {
-        let event = stream.event().await.expect("an answer before the end of the stream");
-        if event.data.is_empty() {
-            continue;
-        }
+        let event = stream.message().await.expect("an answer before the end of the stream");
         let message: Value = serde_json::from_str(&event.data).unwrap();
         if message.get("method").is_none() {
             return (message, event);
@@ -90,7 +87,7 @@ async fn listed(program: &Program) -> Vec<Value> {
     ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-// Restart invisible: an SDK 1.x client with an open session, by kill -9 and by a second process on the same store.
+// A16: a new version is deployed, and the client gets 404 for ever. Restart invisible: an SDK 1.x client with an open session, by kill -9 and by a second process on the same store.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_open_session_of_a_real_client_outlives_a_kill_and_is_served_by_a_second_process() {
     skip_loudly!(clients_are_set_up());
@@ -131,6 +128,20 @@ async fn a_get_after_a_restart_leaves_later_posts_as_they_were() {
     }
     let other = program.setup.serve().await;
     assert_eq!(echo(&other, &session).await.status, 200);
+    assert_eq!(listed(&program).await.len(), 1);
+}
+
+// A19: a session that only the process knows which opened it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_calls_of_one_session_go_around_two_processes_without_an_error() {
+    let program = serve(SOON).await;
+    let other = program.setup.serve().await;
+    let session = open_session(program.url(), "2025-11-25").await.unwrap();
+    for (n, at) in [&program, &other].into_iter().cycle().take(50).enumerate() {
+        let message = call(json!(n), "demo_echo", json!({"message": n.to_string()}));
+        let said = post(at, &session, &message).await.answer();
+        assert_eq!((&said["id"], &said["result"]["content"][0]["text"]), (&json!(n), &json!(n.to_string())), "{said}");
+    }
     assert_eq!(listed(&program).await.len(), 1);
 }
 
@@ -252,10 +263,10 @@ async fn a_real_client_polls_streams_that_are_closed_politely() {
 
 // A33: a call that is taken back ends, also while its client is between two polls.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_taken_back_between_two_polls_is_cancelled_and_never_answered() {
+async fn a_call_taken_back_between_two_polls_is_cancelled_and_its_stream_ends() {
     let program = serve(&format!("{SOON}poll_after = \"200ms\"\n")).await;
     let session = open_session(program.url(), "2025-11-25").await.unwrap();
-    let (mut stream, _) = begin(&program, &session, &sleep(json!("back"), 30.0)).await;
+    let (mut stream, first) = begin(&program, &session, &sleep(json!("back"), 30.0)).await;
     assert!(!String::from_utf8(stream.rest().await).unwrap().contains("\"result\""));
     let took = Instant::now();
     let back = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"back"}}"#;
@@ -263,6 +274,10 @@ async fn a_call_taken_back_between_two_polls_is_cancelled_and_never_answered() {
     eventually_async("the call is cancelled", DEADLINE, async || program.executions().await[0]["state"] == "cancelled")
         .await;
     assert!(took.elapsed() < Duration::from_secs(5), "{:?}", took.elapsed());
+    let taken_up = request(&program, "GET", &session).header("Last-Event-ID", &first).exchange(program.url()).await;
+    let said = taken_up.messages();
+    assert!(taken_up.status == 200 && said.len() <= 1, "{taken_up:?}");
+    assert!(said.iter().all(|said| said.contains("was cancelled")), "{said:?}");
 }
 
 async fn token(setup: &Setup, principal: &str) -> String {
@@ -277,11 +292,8 @@ async fn a_foreign_principal_is_refused_before_anything_else_in_every_process() 
     let program = setup.serve().await;
     let other = setup.serve().await;
     let (ann, bob) = (token(&setup, "ann").await, token(&setup, "bob").await);
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
-    let opened = Request::legacy(program.url(), None, &hello.to_string()).header("Authorization", &ann);
-    let opened = opened.exchange(program.url()).await;
-    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let bearer = ("Authorization".to_owned(), ann.clone());
+    let session = open_session_of(program.url(), "2025-11-25", &json!({}), &[bearer]).await.unwrap();
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     for at in [&program, &other] {
         let post = Request::legacy(at.url(), Some(&session), ping);
@@ -340,7 +352,7 @@ async fn a_failed_initialize_leaves_nothing_and_a_repeated_one_is_harmless() {
     }
 }
 
-// A53: a client of each revision is spoken to in it; a newer one is answered, not refused.
+// A17: what was negotiated is forgotten by a restart. A53: a client of each revision is spoken to in it; a newer one is answered, not refused.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_revision_is_negotiated_and_kept_over_a_restart() {
     let program = serve(SOON).await;

@@ -184,6 +184,7 @@ async fn a_cancel_is_acknowledged_stops_the_work_and_is_acknowledged_again() {
     assert_eq!(client.ask("tasks/cancel", json!({"taskId": id})).await["result"]["resultType"], "complete");
 }
 
+// A36: the task is kept, but not found because the session is another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_kill_right_after_the_answer_another_process_answers_for_the_task() {
     let scene = Scene::start("[defaults]\ntasks = \"always\"\n", "").await;
@@ -212,6 +213,7 @@ async fn after_a_kill_right_after_the_answer_another_process_answers_for_the_tas
     second.check_store().await;
 }
 
+// A20, A34: begun at one process, looked at and cancelled at another; the server behind is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_process_of_the_same_store_reads_and_cancels_the_task_of_the_first() {
     let scene = Scene::start(SOON, "").await;
@@ -251,6 +253,7 @@ async fn a_foreign_task_is_as_if_it_were_missing() {
     ann.until(&id, "completed").await;
 }
 
+// A37: nobody stops stale tasks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_its_time_is_over_a_task_is_gone_and_its_work_stops_as_the_policy_says() {
     let head = "[defaults]\ntask_after = \"50ms\"\ntask_ttl = \"700ms\"\n[scheduler]\ninterval = \"50ms\"\n";

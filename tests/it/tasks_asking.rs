@@ -3,14 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::support::client::Target;
-use crate::support::example_binary;
 use crate::support::program::{Program, Setup, server_table};
+use crate::support::servers::fixture_stdio;
 use crate::tasks_scene::{Modern, task_id};
 
 async fn before_the_fixture(head: &str) -> Program {
-    let fixture = Target::command([example_binary("fixture").to_str().unwrap(), "stdio"]);
-    Setup::new(&format!("{head}\n{}", server_table("fixture", &fixture, ""))).serve().await
+    Setup::new(&format!("{head}\n{}", server_table("fixture", &fixture_stdio(), ""))).serve().await
 }
 
 fn keys(task: &Value) -> Vec<String> {

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use crate::cases_scene::Scene;
 use crate::skip_loudly;
 use crate::support::process::Process;
+use crate::support::program::{Setup, server_table};
+use crate::support::servers::fixture_stdio;
 use crate::support::{self, DEADLINE, clients_folder, eventually_async};
 use crate::tasks_scene::Gate;
 
@@ -64,6 +66,18 @@ async fn the_extensions_client_calls_settles_resumes_and_cancels() {
     let said = run("tasks_ext.mjs", &["--url", &url, "--name", "slow", "--arguments", &slow, "--cancel"]).await;
     assert_eq!(member(&said, "outcome")["status"], "cancelled", "{said:?}");
     support::eventually("the tool is told", DEADLINE, || scene.ledger.cancels("three") == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_extensions_client_is_asked_through_its_task() {
+    skip_loudly!(support::clients_are_set_up());
+    let program = Setup::new(&server_table("fixture", &fixture_stdio(), "")).serve().await;
+    let (file, yes) = (r#"{"filename":"a.txt"}"#, r#"{"confirm":true}"#);
+    let arguments = ["--url", program.url(), "--name", "confirm_delete", "--arguments", file, "--content", yes];
+    let said = run("tasks_ext.mjs", &arguments).await;
+    assert!(member(&said, "asked").to_string().contains("Delete a.txt?"), "{said:?}");
+    let outcome = member(&said, "outcome");
+    assert_eq!(outcome["result"]["content"][0]["text"], "Delete a.txt: true", "{said:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -119,6 +119,7 @@ async fn a_cancelled_task_is_cancelled_before_the_reply_and_once() {
     support::eventually("the tool is told", DEADLINE, || scene.ledger.cancels("one") == 1).await;
 }
 
+// A37: a client that lost its ids cannot find its tasks.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_are_listed_to_whoever_proved_who_they_are() {
     let scene = Scene::start("[auth]\nmode = \"token\"\n", "").await;
@@ -158,6 +159,7 @@ async fn a_nameless_caller_has_no_list_and_an_older_session_no_tasks() {
     assert!(answer["result"]["content"].is_array(), "{answer}");
 }
 
+// A36: another process, another session, the same task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_kill_the_result_is_waited_for_at_another_process() {
     let scene = Scene::start("", "delivery = \"at_least_once\"").await;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::support::program::Setup;
-use crate::support::raw_http::{Request, Response, open_session};
+use crate::support::raw_http::{Request, Response, open_session, open_session_of};
 use crate::support::{DEADLINE, eventually_async};
 
 pub const EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -98,18 +98,28 @@ impl Legacy {
     }
 
     pub async fn open_as(url: &str, token: &str) -> Legacy {
+        Legacy::able(url, token, &json!({})).await
+    }
+
+    /// A client that can be asked by forms.
+    pub async fn asked_as(url: &str, token: &str) -> Legacy {
+        Legacy::able(url, token, &json!({"elicitation": {"form": {}}})).await
+    }
+
+    async fn able(url: &str, token: &str, capabilities: &Value) -> Legacy {
         let bearer = ("Authorization".to_owned(), format!("Bearer {token}"));
-        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
-        let request = Request::legacy(url, None, &hello.to_string()).header(&bearer.0, &bearer.1);
-        let response = request.exchange(url).await;
-        let session = response.header("mcp-session-id").expect("a session id").to_owned();
-        Legacy { url: url.to_owned(), session, headers: vec![bearer] }
+        let headers = vec![bearer];
+        let session = open_session_of(url, "2025-11-25", capabilities, &headers).await.expect("a session id");
+        Legacy { url: url.to_owned(), session, headers }
     }
 
     pub fn request(&self, method: &str, params: Value) -> Request {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let request = Request::legacy(&self.url, Some(&self.session), &message);
+        self.own(Request::legacy(&self.url, Some(&self.session), &message))
+    }
+
+    /// With what this client sends on each request.
+    pub fn own(&self, request: Request) -> Request {
         self.headers.iter().fold(request, |request, (name, value)| request.header(name, value))
     }
 

@@ -61,6 +61,7 @@ async fn a_command_finds_the_trace_context_in_its_environment() {
     assert_eq!(text(&caller.call("env", json!({"n": 2})).await), "  ");
 }
 
+// A54: the same after a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_attempt_has_the_trace_context_of_the_call_also_after_a_restart() {
     let brisk =

@@ -6,44 +6,36 @@ use std::time::Duration;
 use durable_mcp::store::{self, SqliteSettings};
 use serde_json::{Value, json};
 
-use crate::support::client::Target;
 use crate::support::program::{Program, Setup, server_table};
-use crate::support::raw_http::{Connection, Request};
-use crate::support::{DEADLINE, eventually_async, example_binary, servers};
+use crate::support::raw_http::{Connection, Request, open_session_of};
+use crate::support::servers::{fixture_http, fixture_stdio};
+use crate::support::{DEADLINE, eventually_async};
+use crate::tasks_scene::{Legacy, token};
 
-/// Rounds of each client.
-const ROUNDS: usize = 40;
+/// Rounds of both principals together.
+const ROUNDS: usize = 1_000;
 
 /// Opens a legacy session of a client that can be asked by forms.
 async fn open_session(url: &str) -> String {
-    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {"elicitation": {"form": {}}},
-        "clientInfo": {"name": "raw", "version": "1"}}});
-    let response = Request::legacy(url, None, &hello.to_string()).exchange(url).await;
-    let session = response.header("mcp-session-id").expect("a session").to_owned();
-    let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
-    assert_eq!(Request::legacy(url, Some(&session), initialized).exchange(url).await.status, 202);
-    session
+    open_session_of(url, "2025-11-25", &json!({"elicitation": {"form": {}}}), &[]).await.expect("a session id")
 }
 
 /// Calls the asking tool, answers its question, and checks that question and answer are this client's own.
-async fn asked_once(url: &str, session: &str, text: &str) {
+async fn asked_once(client: &Legacy, text: &str) {
+    let (url, session) = (client.url.as_str(), client.session.as_str());
     let call = json!({"jsonrpc": "2.0", "id": text, "method": "tools/call", "params": {
         "name": "test_elicitation", "arguments": {"message": text}}});
     let mut connection = Connection::open(url).await;
-    connection.send(&Request::legacy(url, Some(session), &call.to_string()).bytes()).await;
+    connection.send(&client.own(Request::legacy(url, Some(session), &call.to_string())).bytes()).await;
     connection.response_head().await;
     loop {
-        let event = connection.event().await.expect("an answer before the end of the stream");
-        if event.data.is_empty() {
-            continue;
-        }
+        let event = connection.message().await.expect("an answer before the end of the stream");
         let message: Value = serde_json::from_str(&event.data).unwrap();
         if message["method"] == "elicitation/create" {
             assert_eq!(message["params"]["message"], text, "a question of another client's call");
             let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": {
                 "action": "accept", "content": {"username": text, "email": "a@example.com"}}});
-            let sent = Request::legacy(url, Some(session), &answer.to_string()).exchange(url).await;
+            let sent = client.own(Request::legacy(url, Some(session), &answer.to_string())).exchange(url).await;
             assert_eq!(sent.status, 202, "{sent:?}");
         } else if message["id"] == text {
             let said = message["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
@@ -53,25 +45,31 @@ async fn asked_once(url: &str, session: &str, text: &str) {
     }
 }
 
-fn fixture_stdio() -> Target {
-    Target::command([example_binary("fixture").to_str().unwrap(), "stdio"])
+/// Calls the logging tool: its one message comes to whoever called, and nobody else's does.
+async fn logged_once(client: &Legacy) {
+    let params = json!({"name": "test_logging_tool", "arguments": {}});
+    let said = client.request("tools/call", params).exchange(&client.url).await;
+    let logged = said.messages().iter().filter(|message| message.contains("notifications/message")).count();
+    assert_eq!(logged, 1, "{}", said.text());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_server_asks_one_client_never_reaches_another() {
+async fn what_a_server_asks_and_logs_for_one_principal_never_reaches_another() {
     let table = server_table("fixture", &fixture_stdio(), "isolation = \"session\"");
-    let program = Setup::new(&table).serve().await;
-    let url = program.url().to_owned();
-    let clients = (0..3).map(|client| {
-        let url = url.clone();
-        tokio::spawn(async move {
-            let session = open_session(&url).await;
-            for round in 0..ROUNDS {
-                asked_once(&url, &session, &format!("client-{client}-round-{round}")).await;
+    let config = format!("[auth]\nmode = \"token\"\n[server]\nresponse = \"sse\"\n{table}");
+    let program = Setup::new(&config).serve_on(0).await;
+    let mut rounds = Vec::new();
+    for principal in ["ann", "bob"] {
+        let client = Legacy::asked_as(program.url(), &token(&program.setup, principal).await).await;
+        client.ask("logging/setLevel", json!({"level": "info"})).await;
+        rounds.push(tokio::spawn(async move {
+            for round in 0..ROUNDS / 2 {
+                asked_once(&client, &format!("{principal}-round-{round}")).await;
+                logged_once(&client).await;
             }
-        })
-    });
-    for client in clients.collect::<Vec<_>>() {
+        }));
+    }
+    for client in rounds {
         client.await.unwrap();
     }
     program.check_store().await;
@@ -94,9 +92,10 @@ async fn checkpoint(setup: &Setup, id: &str) -> Option<String> {
     kept.checkpoint.map(|checkpoint| checkpoint.to_string())
 }
 
+// A38: the agent has to carry the id of the server's task itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_servers_task_goes_on_while_the_program_is_gone_and_is_not_begun_again() {
-    let fixture = servers::listening(example_binary("fixture"), &["http"]).await;
+    let fixture = fixture_http().await;
     let setup = Setup::new(&server_table("fixture", &fixture.target, ""));
     let mut program = setup.serve().await;
     let id = begin_job(&program).await;

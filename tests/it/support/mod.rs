@@ -55,8 +55,18 @@ pub fn clients_are_set_up() -> Result<(), String> {
 
 /// Says what is missing if `tests/setup.sh` has not installed the conformance suite.
 pub fn suite_is_set_up() -> Result<(), String> {
-    let suite = clients_folder().join("node_modules/@modelcontextprotocol/conformance/package.json");
-    suite.exists().then_some(()).ok_or_else(|| "the conformance suite is not installed: run tests/setup.sh".to_owned())
+    packages_are_set_up("the conformance suite", &["conformance"])
+}
+
+/// Says what is missing if `tests/setup.sh` has not installed the two inspectors.
+pub fn inspectors_are_set_up() -> Result<(), String> {
+    packages_are_set_up("MCP Inspector 2 or 0.15", &["inspector", "inspector-cli"])
+}
+
+fn packages_are_set_up(what: &str, packages: &[&str]) -> Result<(), String> {
+    let modules = clients_folder().join("node_modules/@modelcontextprotocol");
+    let all = packages.iter().all(|package| modules.join(package).join("package.json").exists());
+    all.then_some(()).ok_or_else(|| format!("{what} is not installed: run tests/setup.sh"))
 }
 
 /// Says what is missing if `tests/setup.sh` has not packed and installed the SDKs.

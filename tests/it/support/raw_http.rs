@@ -385,14 +385,25 @@ impl Connection {
 
 /// Opens a legacy session by hand and answers its id (`None` if the server mints none).
 pub async fn open_session(url: &str, revision: &str) -> Option<String> {
+    open_session_of(url, revision, &json!({}), &[]).await
+}
+
+/// As `open_session`, for a client that can do this and sends these headers.
+pub async fn open_session_of(
+    url: &str,
+    revision: &str,
+    capabilities: &Value,
+    headers: &[(String, String)],
+) -> Option<String> {
+    let own = |request: Request| headers.iter().fold(request, |request, (name, value)| request.header(name, value));
     let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
-    let response = Request::legacy(url, None, &hello.to_string()).exchange(url).await;
+        "protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "raw", "version": "1"}}});
+    let response = own(Request::legacy(url, None, &hello.to_string())).exchange(url).await;
     assert_eq!(response.status, 200, "{response:?}");
     let session = response.header("mcp-session-id").map(str::to_owned);
     let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let request = Request::legacy(url, session.as_deref(), initialized).with("MCP-Protocol-Version", revision);
-    assert_eq!(request.exchange(url).await.status, 202);
+    assert_eq!(own(request).exchange(url).await.status, 202);
     session
 }
 

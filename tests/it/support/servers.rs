@@ -8,7 +8,7 @@ use tokio::net::TcpSocket;
 
 use super::client::Target;
 use super::process::Process;
-use super::{clients_folder, kit_binary};
+use super::{clients_folder, example_binary, kit_binary};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -94,11 +94,21 @@ pub async fn kit_http(flags: &[&str]) -> Server {
 }
 
 /// A running server that says `listening on URL` when it is ready.
-pub async fn listening(program: impl AsRef<OsStr>, arguments: &[&str]) -> Server {
+async fn listening(program: impl AsRef<OsStr>, arguments: &[&str]) -> Server {
     let process = Process::start(program, arguments, &[]);
     let line = process.line_with("listening on ").await;
     let url = line.trim_start_matches("listening on ").to_owned();
     Server { target: Target::url(url), process: Some(process) }
+}
+
+/// The conformance suite's fixture server over stdio, as a command line.
+pub fn fixture_stdio() -> Target {
+    Target::command([example_binary("fixture").to_str().unwrap(), "stdio"])
+}
+
+/// The same over HTTP, running.
+pub async fn fixture_http() -> Server {
+    listening(example_binary("fixture"), &["http"]).await
 }
 
 /// `server-everything stdio` as a command line.
