@@ -15,6 +15,7 @@ use super::asking::{
     AskError, Asks, CANCELLED, ELICITATION, OpenQuestion, Pauses, Question, Round, Told, is_capable, needs,
 };
 use super::client::ClientContext;
+use super::finishing::Finishing;
 use super::running::Work;
 use super::{Engine, Error, Result};
 use crate::model::arguments;
@@ -362,28 +363,15 @@ impl Asks for Holder {
         }
         let engine = &self.engine;
         let id = self.lease.id;
-        let looks = engine.asking.enter(id);
-        let mut waiting = Waiting { engine, id, number: None };
-        let flight = engine.in_flight.begin(&engine.clock);
-        let ask = Ask {
-            lease: self.lease,
-            questions: vec![new_question(&question)],
-            parked: false,
-            state: None,
-            operation: engine.new_operation(),
-            now_ms: flight.now_ms,
-        };
-        let asked = engine.store.ask(ask).await;
-        drop(flight);
-        let asked = asked.map_err(|error| AskError::Store(error.to_string()))?;
-        let Asked::Stored { rows, .. } = asked else { return Err(AskError::Withdrawn) };
-        let Some(mut row) = rows.into_iter().next() else { return Err(AskError::Withdrawn) };
+        // A tool that gives up while the question is being stored withdraws it, too.
+        let stored = Waiting::begin(engine.clone(), self.lease, new_question(&question));
+        let (mut waiting, mut row) = Finishing::new(stored, &engine.tasks).await?;
         if row.outcome.is_none() {
-            waiting.number = Some(row.number);
             let _pause = self.pauses.begin();
             engine.told_questions(id).await;
             // Answers that came elsewhere are seen by looking.
             engine.waiters.look_again();
+            let looks = waiting.looks.clone();
             loop {
                 let looked = looks.notified();
                 tokio::pin!(looked);
@@ -423,13 +411,44 @@ impl Asks for Holder {
 const LOOK_EVERY: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// A question that is waited for: withdrawn when the tool gives it up.
-struct Waiting<'a> {
-    engine: &'a Arc<Engine>,
+struct Waiting {
+    engine: Arc<Engine>,
     id: ExecutionId,
+    /// Told when there may be an answer.
+    looks: Arc<Notify>,
     number: Option<u32>,
 }
 
-impl Drop for Waiting<'_> {
+impl Waiting {
+    /// Stores a question; the row may have an answer already.
+    async fn begin(
+        engine: Arc<Engine>,
+        lease: LeaseRef,
+        question: NewQuestion,
+    ) -> std::result::Result<(Waiting, InputRow), AskError> {
+        let looks = engine.asking.enter(lease.id);
+        let mut waiting = Waiting { engine, id: lease.id, looks, number: None };
+        let engine = &waiting.engine;
+        let flight = engine.in_flight.begin(&engine.clock);
+        let ask = Ask {
+            lease,
+            questions: vec![question],
+            parked: false,
+            state: None,
+            operation: engine.new_operation(),
+            now_ms: flight.now_ms,
+        };
+        let asked = engine.store.ask(ask).await;
+        drop(flight);
+        let asked = asked.map_err(|error| AskError::Store(error.to_string()))?;
+        let Asked::Stored { rows, .. } = asked else { return Err(AskError::Withdrawn) };
+        let Some(row) = rows.into_iter().next() else { return Err(AskError::Withdrawn) };
+        waiting.number = row.outcome.is_none().then_some(row.number);
+        Ok((waiting, row))
+    }
+}
+
+impl Drop for Waiting {
     fn drop(&mut self) {
         self.engine.asking.leave(self.id);
         let Some(number) = self.number else { return };

@@ -284,6 +284,14 @@ impl Engine {
         self.tasks.spawn(future);
     }
 
+    /// Runs `future` as such a task, until the engine stops at the latest.
+    pub fn spawn_until_stopped(&self, future: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.spawn(async move {
+            let _ = stop.run_until_cancelled(future).await;
+        });
+    }
+
     /// From here on nothing new is leased here; what is submitted waits for another process. The first step of
     /// [`Engine::close`], for whoever has to end something between the two.
     pub fn drain(&self) {

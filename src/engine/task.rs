@@ -146,22 +146,40 @@ impl Engine {
     /// way goes on, and its task is looked at again later: nobody can read it any more.
     pub(super) async fn end_expired_tasks(&self) -> Result<()> {
         let now_ms = self.now_ms();
-        for row in self.store.expired_tasks(now_ms, self.settings.scheduler_batch).await? {
-            let head = self.store.heads(&[row.id]).await?.pop();
-            if let Some(head) = head.filter(|head| !head.state.is_settled())
-                && row.on_expiry == OnTaskExpiry::Cancel
-            {
-                if head.waiter.is_some() || self.waiters.are_there(row.id) {
-                    continue;
-                }
-                let order = Order { principal: SYSTEM.into(), reason: "the time of its task is over".into() };
-                let applied = self.apply(self.write(row.id, Command::Cancel(order))).await?;
-                if applied.is_some_and(|applied| applied.answer == Answer::Accepted) {
-                    tracing::info!(execution = %row.id, "cancelled: the time of its task is over");
+        let mut kept = 0;
+        loop {
+            // What is kept stands before the others, and must not stand in their way.
+            let limit = kept + self.settings.scheduler_batch.max(1);
+            let expired = self.store.expired_tasks(now_ms, limit).await?;
+            let full = expired.len() == limit;
+            kept = 0;
+            for row in expired {
+                if !self.end_expired_task(&row, now_ms).await? {
+                    kept += 1;
                 }
             }
-            self.store.close_task(row.id, now_ms).await?;
+            if !full {
+                return Ok(());
+            }
         }
-        Ok(())
+    }
+
+    /// False when somebody waits for its work: the task is kept.
+    async fn end_expired_task(&self, row: &TaskRow, now_ms: i64) -> Result<bool> {
+        let head = self.store.heads(&[row.id]).await?.pop();
+        if let Some(head) = head.filter(|head| !head.state.is_settled())
+            && row.on_expiry == OnTaskExpiry::Cancel
+        {
+            if head.waiter.is_some() || self.waiters.are_there(row.id) {
+                return Ok(false);
+            }
+            let order = Order { principal: SYSTEM.into(), reason: "the time of its task is over".into() };
+            let applied = self.apply(self.write(row.id, Command::Cancel(order))).await?;
+            if applied.is_some_and(|applied| applied.answer == Answer::Accepted) {
+                tracing::info!(execution = %row.id, "cancelled: the time of its task is over");
+            }
+        }
+        self.store.close_task(row.id, now_ms).await?;
+        Ok(true)
     }
 }

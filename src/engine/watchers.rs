@@ -41,7 +41,7 @@ pub struct Following {
 
 impl Following {
     /// Waits until something may have changed, here or in another process. What changed since the last time is not
-    /// missed. Cancel safe.
+    /// missed, unless this was left in the middle: then it is seen with the next change, or by looking.
     pub async fn change(&self) {
         tokio::select! {
             () = self.changed.notified() => {}

@@ -13,6 +13,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use super::executor::{Continuation, Executor, Job, Outcome};
 use super::upstream_executor::is_task;
+use crate::engine::client::ClientContext;
 use crate::engine::{Engine, Result};
 use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
@@ -41,13 +42,7 @@ impl LeftTasks {
     /// Looks at what is `unknown` already, and from then on at what becomes so, until the engine stops.
     pub fn start(self: &Arc<Self>) {
         let this = self.clone();
-        self.engine.spawn(async move {
-            let stop = this.engine.stopping().clone();
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = this.watch() => {}
-            }
-        });
+        self.engine.spawn_until_stopped(async move { this.watch().await });
     }
 
     async fn watch(self: &Arc<Self>) {
@@ -93,12 +88,8 @@ impl LeftTasks {
             return;
         }
         let this = self.clone();
-        self.engine.spawn(async move {
-            let stop = this.engine.stopping().clone();
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = this.settle(&head) => {}
-            }
+        self.engine.spawn_until_stopped(async move {
+            this.settle(&head).await;
             this.seen().remove(&mark);
         });
     }
@@ -114,7 +105,7 @@ impl LeftTasks {
         let Some(state) = kept.checkpoint.filter(|state| is_task(state)) else { return };
         let Ok(_place) = self.places.acquire().await else { return };
         let meta = self.engine.store().payload(id, PayloadKind::Meta).await.ok().flatten();
-        let client = crate::engine::client::ClientContext::of_meta(meta.as_deref());
+        let client = ClientContext::of_meta(meta.as_deref());
         let job = Job {
             attempt: head.attempt,
             fencing_token: head.fencing_token,

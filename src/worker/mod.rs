@@ -34,7 +34,7 @@ use crate::engine::running::Work;
 use crate::engine::waiters::Progress;
 use crate::engine::{Engine, LocalWorker, Result};
 use crate::model::decide::{Answer, Failure, FailureKind};
-
+use crate::model::execution::ErrorInfo;
 use crate::store::{CandidateQuery, Payload, crash};
 use executor::{Executor, Job, Outcome};
 use rounds::{asks_on, rounds};
@@ -284,10 +284,7 @@ fn rpc_failure(error: &str) -> Failure {
     }
     let code =
         serde_json::from_str::<Peek>(error).map_or_else(|_| "unreadable".to_owned(), |peek| peek.code.to_string());
-    let error = crate::model::execution::ErrorInfo {
-        code: "rpc_error".into(),
-        message: format!("the upstream answered with error {code}"),
-    };
+    let error = ErrorInfo { code: "rpc_error".into(), message: format!("the upstream answered with error {code}") };
     Failure { kind: FailureKind::RpcError, error, retry_after_ms: None }
 }
 

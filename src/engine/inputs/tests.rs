@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use tokio::task::JoinHandle;
 
 use super::super::tests::rig::*;
@@ -191,6 +192,23 @@ async fn a_cancel_ends_the_waiting_and_a_tool_that_gives_up_withdraws() {
     assert!(asked(&mut ticket).await.is_empty());
     assert_eq!(head(&engine, ticket.id()).await.state, State::Leased);
     drop(work);
+}
+
+#[tokio::test]
+async fn a_tool_that_gives_up_while_its_question_is_stored_withdraws_it_too() {
+    let rig = Rig::new();
+    let (engine, mut hands) = rig.engine(at_once(1)).await;
+    let ticket = engine.submit(call(Policy::default())).await.unwrap();
+    let work = hands.next().await;
+    let asks = engine.asks(&work, client(), Arc::new(Pauses::default()));
+    // Begun and dropped at once: the write is on its way.
+    assert!(asks.ask(question("Sure?")).now_or_never().is_none());
+    soon(async {
+        while names(&engine, ticket.id()).await != ["submitted", "leased", "held", "resumed"] {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

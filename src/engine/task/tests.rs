@@ -134,6 +134,22 @@ async fn a_policy_may_let_the_work_go_on_and_so_does_somebody_who_waits_for_it()
 }
 
 #[tokio::test]
+async fn tasks_that_are_waited_for_do_not_stand_in_the_way_of_others() {
+    let rig = Rig::new();
+    let settings = Settings { scheduler_batch: 1, ..Settings::default() };
+    let (engine, mut hands) = rig.engine_with(settings, Some(at_once(4))).await;
+    let ticket = engine.submit(call(Policy::default())).await.unwrap();
+    engine.open_task(ticket.id(), &wish(1_000)).await.unwrap();
+    let _waited = hands.next().await;
+    rig.time.advance(1);
+    let (id, _work) = task(&engine, &mut hands, &wish(1_000)).await;
+    rig.time.advance(1_000);
+    soon(engine.settle_due()).await.unwrap();
+    assert_eq!(head(&engine, id).await.state, State::Cancelled);
+    assert_eq!(head(&engine, ticket.id()).await.state, State::Leased);
+}
+
+#[tokio::test]
 async fn who_follows_an_execution_hears_of_changes_here_and_in_another_process() {
     let rig = Rig::new();
     let (engine, mut hands) = rig.engine(at_once(4)).await;

@@ -187,8 +187,8 @@ fn close(connection: &Connection, head: &Head, answers: &AnswerInputs, answer: &
         }
         outcome = InputOutcome::Withdrawn;
     }
-    // What nobody answered in time, or was withdrawn, takes an answer all the same while its execution lives: the tool
-    // may ask it again. But only an answer.
+    // What was withdrawn takes an answer all the same while its execution lives: the tool may ask it again. But only an
+    // answer.
     if row.outcome.is_some() && !outcome.is_answer() {
         return Ok(Fate::Same);
     }
@@ -294,4 +294,4 @@ fn stored_keys(connection: &Connection) -> Sql<Vec<SealingKey>> {
 
 /// What the test of query plans reads.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[ALL, ONE, EARLIER, ASK_AGAIN, KEY_TAKEN, LAST, OPEN, HASH, CLOSE, DELETE];
+pub(super) const STATEMENTS: &[&str] = &[ALL, ONE, EARLIER, ASK_AGAIN, KEY_TAKEN, LAST, OPEN, HASH, CLOSE, DUE, DELETE];

@@ -54,12 +54,13 @@ impl Turns {
             return;
         }
         let places = self.read();
+        // What was written there by somebody else may be any number.
         let own = *self.own.get_or_insert_with(|| {
-            self.place.taken = places.iter().map(|place| place.taken).max().unwrap_or(0) + 1;
+            self.place.taken = places.iter().map(|place| place.taken).max().unwrap_or(0).saturating_add(1);
             // The place that was taken longest ago is the likeliest to be free.
             (0..PLACES).min_by_key(|at| places[*at].taken).unwrap_or(0)
         });
-        self.place.number = places.iter().map(|place| place.number).max().unwrap_or(0) + 1;
+        self.place.number = places.iter().map(|place| place.number).max().unwrap_or(0).saturating_add(1);
         self.write(own);
     }
 

@@ -96,13 +96,7 @@ impl Reconciler {
             return;
         }
         let this = self.clone();
-        self.engine.spawn(async move {
-            let stop = this.engine.stopping().clone();
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = this.watch() => {}
-            }
-        });
+        self.engine.spawn_until_stopped(async move { this.watch().await });
     }
 
     async fn watch(self: Arc<Self>) {
@@ -166,13 +160,7 @@ impl Reconciler {
         seen.insert(head.id(), head.fencing_token);
         drop(seen);
         let (this, rule) = (self.clone(), rule.clone());
-        self.engine.spawn(async move {
-            let stop = this.engine.stopping().clone();
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = this.settle(&head, &rule) => {}
-            }
-        });
+        self.engine.spawn_until_stopped(async move { this.settle(&head, &rule).await });
     }
 
     /// Asks until there is an answer, the execution is no longer that lost attempt, or the tries are used up.

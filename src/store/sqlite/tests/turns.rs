@@ -69,3 +69,14 @@ fn more_writers_than_places_and_a_file_that_is_gone_cost_fairness_only() {
     assert!(writers.iter_mut().all(|writer| !writer.is_preceded(now + LONG)));
     assert!(Turns::beside(std::path::Path::new("/no/such/folder/store.db")).is_none());
 }
+
+#[test]
+fn a_file_with_nonsense_in_it_costs_fairness_only() {
+    let Queue { writers, _folder: folder } = &mut queue(2);
+    std::fs::write(folder.path().join("store.db.turns"), [0xff; 64 * 24]).unwrap();
+    let now = Instant::now();
+    writers.iter_mut().for_each(Turns::arrive);
+    assert!(writers.iter_mut().any(|writer| !writer.is_preceded(now)), "somebody may always go");
+    writers.iter_mut().for_each(Turns::leave);
+    assert!(!writers.iter_mut().any(|writer| writer.is_preceded(now) && writer.is_preceded(now + LONG)));
+}
