@@ -15,6 +15,7 @@ pub mod forward;
 pub mod in_flight;
 pub mod inputs;
 mod known_keys;
+mod messages;
 pub mod notices;
 mod observers;
 pub mod operate;

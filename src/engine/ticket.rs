@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use tokio::sync::broadcast;
-
 use super::asking::Round;
 use super::notices::Notice;
 use super::waiters::{Following, Progress, Settled, Sight};
@@ -97,7 +95,7 @@ impl Ticket {
         loop {
             let sight = self.following.sight.borrow_and_update().clone();
             // What was told before the end is there by now, and comes before it.
-            if let Some(notice) = next_message(&mut self.following.messages) {
+            if let Some(notice) = self.following.messages.next() {
                 // The sight is looked at again.
                 self.following.sight.mark_changed();
                 return News::Message(notice);
@@ -115,12 +113,9 @@ impl Ticket {
                     return News::Progress(progress);
                 }
             }
-            tokio::select! {
-                notice = arrival(&mut self.following.messages) => return News::Message(notice),
-                changed = self.following.sight.changed() => if changed.is_err() {
-                    // The entry lives as long as this ticket does.
-                    std::future::pending::<()>().await;
-                },
+            if self.following.sight.changed().await.is_err() {
+                // The entry lives as long as this ticket does.
+                std::future::pending::<()>().await;
             }
         }
     }
@@ -147,29 +142,6 @@ impl Ticket {
     /// The caller got a handle since its time was up.
     pub fn handle_given(mut self) {
         self.departure = Departure::Handle;
-    }
-}
-
-/// A message that is there.
-fn next_message(messages: &mut broadcast::Receiver<Arc<Notice>>) -> Option<Arc<Notice>> {
-    loop {
-        match messages.try_recv() {
-            Ok(notice) => return Some(notice),
-            // The oldest are gone; the next is there.
-            Err(broadcast::error::TryRecvError::Lagged(_)) => {}
-            Err(_) => return None,
-        }
-    }
-}
-
-/// The next message.
-async fn arrival(messages: &mut broadcast::Receiver<Arc<Notice>>) -> Arc<Notice> {
-    loop {
-        match messages.recv().await {
-            Ok(notice) => return notice,
-            Err(broadcast::error::RecvError::Lagged(_)) => {}
-            Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
-        }
     }
 }
 

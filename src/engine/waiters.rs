@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, watch};
 
 use super::asking::Round;
+use super::messages::{Messages, Reader};
 use super::notices::Notice;
 use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
@@ -50,24 +51,21 @@ pub struct Following {
     /// The end, progress, questions: the newest of each.
     pub sight: watch::Receiver<Sight>,
     /// Messages of the tool: each of them, the oldest first.
-    pub messages: broadcast::Receiver<Arc<Notice>>,
+    pub messages: Reader,
 }
 
 impl Following {
     /// What follows nothing: the sight stays as it is.
     pub fn still(sight: Sight) -> Following {
-        Following { sight: watch::channel(sight).1, messages: broadcast::channel(1).1 }
+        Following { sight: watch::channel(sight).1, messages: Arc::<Messages>::default().reader() }
     }
 }
-
-/// Messages kept for a caller that does not listen; the oldest go first.
-const MESSAGES_MAX: usize = 256;
 
 #[derive(Debug)]
 struct Entry {
     callers: usize,
     sight: watch::Sender<Sight>,
-    messages: broadcast::Sender<Arc<Notice>>,
+    messages: Arc<Messages>,
     /// Told when the last caller leaves.
     left: Arc<Notify>,
 }
@@ -99,7 +97,7 @@ impl Waiters {
         let entry = entries.entry(id).or_insert_with(|| Entry {
             callers: 0,
             sight: watch::channel(Sight::default()).0,
-            messages: broadcast::channel(MESSAGES_MAX).0,
+            messages: Arc::default(),
             left: Arc::new(Notify::new()),
         });
         entry.callers += 1;
@@ -113,7 +111,7 @@ impl Waiters {
                 overtaken
             });
         }
-        let following = Following { sight: entry.sight.subscribe(), messages: entry.messages.subscribe() };
+        let following = Following { sight: entry.sight.subscribe(), messages: entry.messages.reader() };
         drop(entries);
         self.arrived.notify_one();
         following
@@ -172,7 +170,9 @@ impl Waiters {
     pub fn message(&self, id: ExecutionId, notice: Notice) {
         if let Some(entry) = self.entries().get(&id) {
             // Nobody has to listen.
-            let _ = entry.messages.send(Arc::new(notice));
+            entry.messages.push(notice);
+            // Whoever waits looks again.
+            entry.sight.send_modify(|_| {});
         }
     }
 
