@@ -164,6 +164,32 @@ async fn what_comes_on_the_stream_of_a_call_belongs_to_it() {
 }
 
 #[tokio::test]
+async fn a_question_that_comes_with_the_answer_is_refused() {
+    let server = Server::start(|seen| {
+        if let Some(answer) = legacy(seen, "s1") {
+            return answer;
+        }
+        if seen.method() == "tools/call" {
+            let question = json!({"jsonrpc": "2.0", "id": 9, "method": "roots/list"});
+            let answer = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": {}});
+            return events(format!("{}{}", data(&question), data(&answer)), Ending::Cleanly);
+        }
+        empty(202)
+    })
+    .await;
+    let mut settings = settings(&server.url);
+    settings.scope = Scope { is_private: true, can_be_asked: true };
+    let upstream = Upstream::start(settings);
+    ready(&upstream).await;
+    let caller = Yes::default();
+    let reply = soon(upstream.request(&call("t", "{}").into(), CancellationToken::new(), &caller)).await;
+    result(reply.map(|reply| reply.answer));
+    let refusal = server.wait_for(|seen| seen.body["id"] == 9).await;
+    assert_eq!(refusal.body["error"]["code"], -32603);
+    assert!(caller.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn a_legacy_server_is_told_the_level_before_the_call_that_wants_it() {
     let server = Server::start(|seen| match (seen.http.as_str(), seen.method()) {
         ("POST", "initialize") => seen.result(json!({"protocolVersion": "2025-11-25",
