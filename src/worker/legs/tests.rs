@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::engine::tests::rig::Rig;
-use crate::worker::upstream::{Status, StdioSettings, Transport};
+use crate::worker::upstream::Status;
+use crate::worker::upstream::tests::unguarded;
 
 /// A server in sh that answers the handshake with its process id and lists no tools.
 const SERVER: &str = r#"
@@ -17,9 +18,7 @@ done
 "#;
 
 fn settings() -> UpstreamSettings {
-    let mut stdio = StdioSettings::new("sh", vec!["-c".into(), SERVER.into()]);
-    stdio.guard = Vec::new();
-    UpstreamSettings::new("s", Transport::Stdio(stdio))
+    unguarded("s", "sh", &["-c", SERVER])
 }
 
 fn client(session: Option<&str>) -> ClientContext {
