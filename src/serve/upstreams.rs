@@ -15,7 +15,7 @@ use crate::engine::remote::RemoteTool;
 use crate::engine::slots::UpstreamLimits;
 use crate::mcp::names::{self, Naming};
 use crate::worker::command::{CommandTool, Definition, Limits as CommandLimits};
-use crate::worker::demo::Demo;
+use crate::worker::demo::{self, Demo};
 use crate::worker::executor::Executor;
 use crate::worker::forwarder::UpstreamForwarder;
 use crate::worker::legs::{Isolation, LegSettings, Legs};
@@ -27,9 +27,6 @@ use crate::worker::upstream::{
     HttpSettings, LegLimits, RestartSettings, Secret, Snapshot, StdioSettings, Transport, Upstream, UpstreamSettings,
 };
 use crate::worker::upstream_executor::{Reach, UpstreamExecutor};
-
-/// The lane of the demo tools.
-const DEMO: &str = "demo";
 
 /// What this process can run.
 pub struct Runnable {
@@ -155,7 +152,7 @@ pub fn names(loaded: &Loaded, demo: bool) -> Vec<String> {
     let config = &loaded.config;
     let servers = config.servers.iter().filter(|(_, server)| server.enabled).map(|(name, _)| name.clone());
     let commands = config.tools.iter().filter(|(_, tool)| tool.enabled).map(|(name, _)| command_lane(name));
-    servers.chain(commands).chain(demo.then(|| DEMO.to_owned())).collect()
+    servers.chain(commands).chain(demo.then(|| demo::UPSTREAM.to_owned())).collect()
 }
 
 /// The lane of one command: each has its own slots and queue.
@@ -193,12 +190,12 @@ fn offer_own_tools(engine: &Engine, loaded: &Loaded, publisher: &Publisher, demo
     if demo {
         let folder = loaded.data_dir.join("demo");
         private_folder(&folder)?;
-        let limits = settings::limits(loaded.config.tool_queue(DEMO));
+        let limits = settings::limits(loaded.config.tool_queue(demo::UPSTREAM));
         // The demo tools share the process's slots and have no bound of their own.
         let concurrency = loaded.config.worker.slots as usize;
-        engine.slots().open(DEMO, UpstreamLimits { concurrency, ..limits });
-        publisher.offer_own(DEMO, &Demo::definitions());
-        executors.insert(DEMO.to_owned(), Arc::new(Demo::new(&folder)));
+        engine.slots().open(demo::UPSTREAM, UpstreamLimits { concurrency, ..limits });
+        publisher.offer_own(demo::UPSTREAM, &Demo::definitions());
+        executors.insert(demo::UPSTREAM.to_owned(), Arc::new(Demo::new(&folder)));
     }
     Ok(Runnable { executors, servers: Vec::new() })
 }

@@ -65,24 +65,31 @@ impl Forwarder for UpstreamForwarder {
             }
             _ => {}
         }
+        let uri = params.as_deref().and_then(|params| string_member(params, "uri"));
+        if let ("resources/unsubscribe", Some(uri)) = (method.as_str(), &uri) {
+            // With a leg that is gone the subscription is, too: none is opened to take it back.
+            let Some(leg) = self.legs.present(whose) else { return Ok(nothing()) };
+            return forwarded(leg.unsubscribe(uri).await);
+        }
         let taken = self.legs.for_request(whose).await.map_err(ForwardError::Unreachable)?;
-        let uri = || params.as_deref().and_then(|params| string_member(params, "uri"));
-        let answer = match (method.as_str(), uri()) {
+        forwarded(match (method.as_str(), uri) {
             ("resources/subscribe", Some(uri)) => taken.upstream().subscribe(&passed, &uri).await,
-            ("resources/unsubscribe", Some(uri)) => taken.upstream().unsubscribe(&uri).await,
             _ => {
                 let reply = taken.upstream().request(&passed, CancellationToken::new(), &Asker(on_progress)).await;
                 reply.map(|reply| reply.answer)
             }
-        };
-        match answer {
-            Ok(Answer::Result(result)) => Ok(Forwarded::Result(one_line(result.get()).into())),
-            Ok(Answer::Error(error)) => Ok(Forwarded::Error(one_line(error.get()).into())),
-            Err(CallError::NotStarted { reason }) => Err(ForwardError::Unreachable(reason)),
-            Err(CallError::Lost { reason }) => Err(ForwardError::Lost(reason)),
-            Err(CallError::TimedOut { .. }) => Err(ForwardError::TimedOut),
-            Err(CallError::Cancelled { .. }) => Err(ForwardError::Lost("it was cancelled".to_owned())),
-        }
+        })
+    }
+}
+
+fn forwarded(answer: Result<Answer, CallError>) -> Result<Forwarded, ForwardError> {
+    match answer {
+        Ok(Answer::Result(result)) => Ok(Forwarded::Result(one_line(result.get()).into())),
+        Ok(Answer::Error(error)) => Ok(Forwarded::Error(one_line(error.get()).into())),
+        Err(CallError::NotStarted { reason }) => Err(ForwardError::Unreachable(reason)),
+        Err(CallError::Lost { reason }) => Err(ForwardError::Lost(reason)),
+        Err(CallError::TimedOut { .. }) => Err(ForwardError::TimedOut),
+        Err(CallError::Cancelled { .. }) => Err(ForwardError::Lost("it was cancelled".to_owned())),
     }
 }
 

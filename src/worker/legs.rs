@@ -191,11 +191,11 @@ impl Legs {
         }
     }
 
-    /// The leg that is there already.
+    /// The same, if it is there already.
     pub fn present(&self, whose: Whose<'_>) -> Option<Upstream> {
-        match self.has_own() {
-            true => self.all().get(&self.key(whose)?).map(|own| own.upstream.clone()),
-            false => Some(self.shared.clone()),
+        match self.key(whose).filter(|_| self.has_own()) {
+            Some(key) => self.all().get(&key).map(|own| own.upstream.clone()),
+            None => Some(self.shared.clone()),
         }
     }
 
@@ -277,7 +277,10 @@ impl Legs {
                 },
                 () = tokio::time::sleep(pause) => {
                     let idle = self.settings.idle;
-                    self.all().retain(|_, own| own.idle_since().is_none_or(|since| since.elapsed() < idle));
+                    // A client that listens uses its leg without a call.
+                    self.all().retain(|_, own| {
+                        own.upstream.has_subscribers() || own.idle_since().is_none_or(|since| since.elapsed() < idle)
+                    });
                 }
             }
         }

@@ -19,7 +19,7 @@ use self::rounds::Asked;
 pub use self::task::is_task;
 use super::executor::{Executor, Job, Outcome, Report};
 use super::legs::{Legs, Whose};
-use super::upstream::message::{result_type, unsupported_result};
+use super::upstream::message::{OWN_PREFIX, result_type, unsupported_result};
 use super::upstream::{ASKING, Answer, Call, CallError, Reply, Request, TimeoutKind};
 use crate::engine::Engine;
 use crate::engine::client::ClientContext;
@@ -36,8 +36,6 @@ const STATE_PAUSE: Duration = Duration::from_millis(50);
 pub const KEY_MEMBER: &str = "durable-mcp/idempotencyKey";
 /// The member of `_meta` that carries the lease's number to the tool.
 pub const TOKEN_MEMBER: &str = "durable-mcp/fencingToken";
-/// What stands before the names of our own members of `_meta`.
-const OWN_PREFIX: &str = "durable-mcp/";
 
 /// How the server is reached, as far as it names what was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::*;
 use crate::engine::client::ClientContext;
-use crate::worker::legs::LegSettings;
+use crate::worker::legs::{Isolation, LegSettings};
 use crate::worker::upstream::tests::http_server::{Server, modern};
 use crate::worker::upstream::tests::soon;
 use crate::worker::upstream::{HttpSettings, Transport, Upstream, UpstreamSettings};
@@ -71,6 +71,18 @@ async fn a_server_that_does_not_answer_costs_the_time_that_was_given() {
     let forwarder = forwarder(&server);
     let forward = Forward { timeout_ms: Some(200), ..request("prompts/get", "{}") };
     assert_eq!(soon(forwarder.forward(forward, &|_| {})).await.unwrap_err(), ForwardError::TimedOut);
+}
+
+#[tokio::test]
+async fn taking_a_subscription_back_opens_no_leg() {
+    let server = Server::start(|seen| modern(seen).unwrap_or_else(|| panic!("{}", seen.method()))).await;
+    let upstream = Upstream::start(UpstreamSettings::new("web", Transport::Http(HttpSettings::new(&server.url))));
+    let settings = LegSettings { isolation: Isolation::Session, ..LegSettings::default() };
+    let legs = Legs::over(&Weak::new(), upstream, settings);
+    let client = Arc::new(ClientContext { session: Some("ended".into()), ..ClientContext::default() });
+    let forward = Forward { client, ..request("resources/unsubscribe", r#"{"uri":"a://1"}"#) };
+    soon(UpstreamForwarder::new(legs.clone()).forward(forward, &|_| {})).await.unwrap();
+    assert_eq!(legs.count(), 0);
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::engine::tests::rig::Rig;
-use crate::worker::upstream::{Status, StdioSettings, Transport};
+use crate::worker::upstream::Status;
+use crate::worker::upstream::tests::unguarded;
 
 /// A server in sh that answers the handshake with its process id and lists no tools.
 const SERVER: &str = r#"
@@ -10,15 +11,14 @@ while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   case $line in
     *'"initialize"'*) printf '%s\n' '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"instructions":"'$$'"}}' ;;
+    *'"resources/subscribe"'*|*'"resources/unsubscribe"'*) printf '%s\n' '{"jsonrpc":"2.0","id":'$id',"result":{}}' ;;
     *'"tools/list"'*) printf '%s\n' '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"t"}]}}' ;;
   esac
 done
 "#;
 
 fn settings() -> UpstreamSettings {
-    let mut stdio = StdioSettings::new("sh", vec!["-c".into(), SERVER.into()]);
-    stdio.guard = Vec::new();
-    UpstreamSettings::new("s", Transport::Stdio(stdio))
+    unguarded("s", "sh", &["-c", SERVER])
 }
 
 fn client(session: Option<&str>) -> ClientContext {
@@ -101,6 +101,28 @@ async fn the_leg_that_was_idle_the_longest_makes_room_and_one_in_use_does_not() 
     status.wait_for(|status| matches!(status, Status::Stopped)).await.unwrap();
     drop(second);
     assert_eq!(legs.count(), 1);
+}
+
+#[tokio::test]
+async fn a_leg_by_which_a_client_listens_is_not_idle() {
+    let rig = Rig::new();
+    let (engine, _) = rig.engine_with(crate::engine::Settings::default(), None).await;
+    let idle = Duration::from_millis(20);
+    let own = LegSettings { isolation: Isolation::Session, idle, ..LegSettings::default() };
+    let legs = Legs::start(&engine, settings(), own);
+    let (one, two) = (client(Some("one")), client(Some("two")));
+    let listening = legs.of(whose("ann", &one)).await.unwrap();
+    let subscribe = crate::worker::upstream::Request::new("resources/subscribe").with("uri", "\"a://1\"");
+    listening.upstream().subscribe(&subscribe, "a://1").await.unwrap();
+    let mut listens = listening.upstream().status();
+    drop(listening);
+    let other = legs.of(whose("ann", &two)).await.unwrap();
+    let mut status = other.upstream().status();
+    drop(other);
+    status.wait_for(|status| matches!(status, Status::Stopped)).await.unwrap();
+    assert_eq!(legs.count(), 1);
+    legs.present(whose("ann", &one)).unwrap().unsubscribe("a://1").await.unwrap();
+    listens.wait_for(|status| matches!(status, Status::Stopped)).await.unwrap();
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use crate::engine::clock::Clock;
 use crate::model::policy::Delivery;
 use crate::store::sqlite::SqliteStore;
 use crate::store::{SqliteSettings, Store};
-use crate::worker::upstream::{StdioSettings, Transport, UpstreamSettings};
+use crate::worker::upstream::tests::unguarded;
 
 const SERVER: &str = r#"
 while IFS= read -r line; do
@@ -35,12 +35,6 @@ fn publisher(engine: &Arc<Engine>) -> Arc<Publisher> {
     Publisher::new(engine.clone(), rules, exposed)
 }
 
-fn settings(program: &str, args: &[&str]) -> UpstreamSettings {
-    let mut stdio = StdioSettings::new(program, args.iter().map(Into::into).collect());
-    stdio.guard = Vec::new();
-    UpstreamSettings::new("a", Transport::Stdio(stdio))
-}
-
 fn raw(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.into()).unwrap()
 }
@@ -65,7 +59,7 @@ fn exposed(engine: &Engine) -> Vec<String> {
 async fn a_server_is_offered_when_it_is_up_and_its_picture_outlives_it() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(&folder).await;
-    let upstream = Upstream::start(settings("sh", &["-c", SERVER]));
+    let upstream = Upstream::start(unguarded("a", "sh", &["-c", SERVER]));
     publisher(&engine).follow(upstream.clone());
     // Nothing was heard of it yet, so that whoever asks may wait.
     assert_eq!(engine.catalog().listing().version, 0);
@@ -98,7 +92,7 @@ async fn the_last_known_picture_is_offered_before_the_server_is_up() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(&folder).await;
     let picture = json!({ "tools": [{ "name": "old" }, { "nameless": true }] }).to_string();
-    let mut settings = settings("sleep", &["600"]);
+    let mut settings = unguarded("a", "sleep", &["600"]);
     settings.last_known = last_known(&picture);
     let upstream = Upstream::start(settings);
     publisher(&engine).follow(upstream.clone());
@@ -111,7 +105,7 @@ async fn the_last_known_picture_is_offered_before_the_server_is_up() {
 async fn a_server_that_cannot_start_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let engine = engine(&folder).await;
-    let upstream = Upstream::start(settings("/no/such/server", &[]));
+    let upstream = Upstream::start(unguarded("a", "/no/such/server", &[]));
     publisher(&engine).follow(upstream.clone());
     let offer = changed(&engine, |offer| offer.problem.is_some()).await;
     assert!(offer.problem.unwrap().contains("not found"));

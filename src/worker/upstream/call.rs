@@ -111,6 +111,8 @@ impl CallError {
 
 /// How long an answer that is on its way is still taken after a cancellation: it is evidence of what happened.
 const LAST_WORD: Duration = Duration::from_millis(50);
+/// Questions of one call that may be open at once; a further one is refused.
+pub(super) const OPEN_MAX: usize = 64;
 
 /// How a watched exchange ended.
 pub(super) enum Watched {
@@ -149,7 +151,7 @@ pub(super) async fn watch(
     let mut idle_until = idle();
     let mut open = true;
     let mut questions = Questions::new(ends);
-    loop {
+    let watched = loop {
         tokio::select! {
             biased;
             next = asides.recv(), if open => match next {
@@ -159,26 +161,29 @@ pub(super) async fn watch(
                 }
                 None => open = false,
             },
-            answer = &mut exchange => {
-                while let Ok(next) = asides.try_recv() {
-                    if !matches!(next, Aside::Request(_)) {
-                        questions.take(next);
-                    }
-                }
-                return Watched::Answered(answer);
-            }
+            answer = &mut exchange => break Watched::Answered(answer),
             () = questions.answered(), if questions.are_open() => idle_until = idle(),
             () = bounds.cancel.cancelled() => {
                 // After a stop of the whole process the answer may stand in the pipe already.
-                return match timeout(LAST_WORD, exchange).await {
+                break match timeout(LAST_WORD, exchange).await {
                     Ok(answer @ Ok(_)) => Watched::Answered(answer),
                     Ok(Err(_)) | Err(_) => Watched::Cancelled,
                 };
             }
-            () = until(bounds.deadline) => return Watched::TimedOut(TimeoutKind::Attempt),
-            () = until(idle_until), if !questions.are_open() => return Watched::TimedOut(TimeoutKind::Idle),
+            () = until(bounds.deadline) => break Watched::TimedOut(TimeoutKind::Attempt),
+            () = until(idle_until), if !questions.are_open() => break Watched::TimedOut(TimeoutKind::Idle),
+        }
+    };
+    // What came with the answer.
+    asides.close();
+    while let Ok(next) = asides.try_recv() {
+        match next {
+            Aside::Request(request) => questions.refuse(&request.id, &message::question_over()),
+            next if matches!(watched, Watched::Answered(_)) => questions.take(next),
+            _ => {}
         }
     }
+    watched
 }
 
 type Asking<'a> = Pin<Box<dyn Future<Output = (Box<RawValue>, Option<Answer>)> + Send + 'a>>;
@@ -205,6 +210,9 @@ impl<'a> Questions<'a> {
         match aside {
             Aside::Progress(progress) => caller.progress(progress),
             Aside::Notice { method, params } => caller.notice(&method, params.as_deref()),
+            Aside::Request(request) if self.open.len() >= OPEN_MAX => {
+                self.refuse(&request.id, &message::failed("too many questions of this call are open"));
+            }
             Aside::Request(request) => {
                 let withdrawn = CancellationToken::new();
                 self.open.push((request.id.clone(), withdrawn.clone()));
@@ -221,6 +229,10 @@ impl<'a> Questions<'a> {
         }
     }
 
+    fn refuse(&self, id: &RawValue, why: &Answer) {
+        (self.ends.reply)(message::response(id, why));
+    }
+
     /// Waits for the next answer and sends it.
     async fn answered(&mut self) {
         if let Some((id, answer)) = self.asking.next().await {
@@ -235,7 +247,7 @@ impl<'a> Questions<'a> {
 impl Drop for Questions<'_> {
     fn drop(&mut self) {
         for (id, _) in &self.open {
-            (self.ends.reply)(message::response(id, &message::question_over()));
+            self.refuse(id, &message::question_over());
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn initialize_params(declared: Option<&RawValue>) -> String {
     for (name, value) in served {
         capabilities = json::with_member(&capabilities, name, value.get()).into_owned();
     }
-    let version = message::quote(Revision::LATEST_LEGACY.name());
+    let version = json::quoted(Revision::LATEST_LEGACY.name());
     let client = message::client_info();
     let members = [
         ("protocolVersion", version.as_str()),

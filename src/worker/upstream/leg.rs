@@ -2,7 +2,7 @@
 //! Restarts nothing; a leg that is lost stays lost.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -51,11 +51,18 @@ pub(super) struct LegContext {
 pub(super) struct Leg {
     line: Line,
     scope: Scope,
-    level: Level,
     /// Its server was told of capabilities of a client.
     pub declared_any: bool,
-    /// Resources that a legacy server was asked to tell of.
-    pub subscribed: Mutex<BTreeSet<String>>,
+    told: Mutex<Told>,
+}
+
+/// What a legacy server was told, which it knows as long as its session.
+#[derive(Default)]
+pub(super) struct Told {
+    generation: u64,
+    pub level: Level,
+    /// Resources that it was asked to tell of.
+    pub subscribed: BTreeSet<String>,
 }
 
 enum Line {
@@ -75,15 +82,38 @@ impl Leg {
             Transport::Stdio(stdio) => Line::Stdio(Box::new(StdioLeg::open(stdio, context).await?)),
             Transport::Http(http) => Line::Http(HttpLeg::open(http, context).await?),
         };
-        Ok(Self { line, scope, level: Level::default(), declared_any, subscribed: Mutex::default() })
+        Ok(Self { line, scope, declared_any, told: Mutex::default() })
     }
 
     pub(super) fn scope(&self) -> Scope {
         self.scope
     }
 
-    pub(super) fn level(&self) -> &Level {
-        &self.level
+    /// What the server was told in the session that there is now.
+    pub(super) fn told(&self) -> MutexGuard<'_, Told> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let generation = self.generation();
+        if told.generation != generation {
+            *told = Told { generation, ..Told::default() };
+        }
+        told
+    }
+
+    /// The number of the session.
+    pub fn generation(&self) -> u64 {
+        match &self.line {
+            // A process forgets nothing while it lives.
+            Line::Stdio(_) => 0,
+            Line::Http(leg) => leg.generation(),
+        }
+    }
+
+    /// Resolves when there is another session than that of this number.
+    pub async fn forgotten(&self, generation: u64) {
+        match &self.line {
+            Line::Stdio(_) => std::future::pending().await,
+            Line::Http(leg) => leg.renewed(generation).await,
+        }
     }
 
     pub fn facts(&self) -> ServerFacts {

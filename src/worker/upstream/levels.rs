@@ -1,8 +1,6 @@
 //! The level of log messages that a legacy server was told (`logging/setLevel`): an own leg gets its client's, a shared one
 //! the most talkative that was asked for, since a server knows only one. Filters nothing; who passes messages on does.
 
-use std::sync::atomic::{AtomicU8, Ordering};
-
 use super::handshake;
 use super::leg::Leg;
 use super::request::Request;
@@ -17,24 +15,17 @@ pub fn rank(level: &str) -> Option<usize> {
 }
 
 /// The level a server was told; [`Level::default`]: none yet.
-#[derive(Debug)]
-pub(super) struct Level(AtomicU8);
-
-impl Default for Level {
-    fn default() -> Self {
-        Self(AtomicU8::new(u8::MAX))
-    }
-}
+#[derive(Debug, Default)]
+pub(super) struct Level(Option<usize>);
 
 impl Level {
     /// Takes note of a wish; returns the level to be told to the server, if it is another one.
-    fn wish(&self, wanted: usize, is_private: bool) -> Option<&'static str> {
-        let wanted = u8::try_from(wanted).ok()?;
-        let old = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-            let other = if is_private { wanted != now } else { wanted < now };
-            other.then_some(wanted)
-        });
-        old.ok().map(|_| LEVELS[usize::from(wanted)])
+    fn wish(&mut self, wanted: usize, is_private: bool) -> Option<&'static str> {
+        if self.0.is_some_and(|now| if is_private { wanted == now } else { wanted >= now }) {
+            return None;
+        }
+        self.0 = Some(wanted);
+        LEVELS.get(wanted).copied()
     }
 }
 
@@ -46,7 +37,8 @@ impl Leg {
         if facts.revision.is_modern() || !handshake::declares(&facts, &["logging"]) {
             return;
         }
-        if let Some(level) = self.level().wish(wanted, self.scope().is_private) {
+        let news = self.told().level.wish(wanted, self.scope().is_private);
+        if let Some(level) = news {
             // Without it the server goes on as before, which costs log messages only.
             let _ = self.ask(&Request::new("logging/setLevel").with("level", &json::quoted(level))).await;
         }

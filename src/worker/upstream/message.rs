@@ -8,10 +8,11 @@ use serde_json::value::RawValue;
 
 use super::call::{Answer, Progress};
 use super::request::Request;
+use crate::model::json::quoted;
 use crate::model::revision::Revision;
 
 /// What stands before the names of our own members of `_meta`, which no server sees unless we put them there.
-pub(super) const OWN_PREFIX: &str = "durable-mcp/";
+pub const OWN_PREFIX: &str = "durable-mcp/";
 
 /// Our own code for a result that is larger than the limit: the tool ran.
 pub(super) const RESULT_TOO_LARGE: i64 = -31413;
@@ -168,12 +169,7 @@ pub fn unsupported_result(kind: &str) -> Answer {
 
 /// Who we say we are.
 pub(super) fn client_info() -> String {
-    format!(r#"{{"name":"durable-mcp","version":{}}}"#, quote(env!("CARGO_PKG_VERSION")))
-}
-
-/// The text as a JSON string.
-pub(super) fn quote(text: &str) -> String {
-    serde_json::to_string(text).expect("a string is always JSON")
+    format!(r#"{{"name":"durable-mcp","version":{}}}"#, quoted(env!("CARGO_PKG_VERSION")))
 }
 
 /// What goes into `params._meta` of one request of ours.
@@ -205,11 +201,11 @@ pub(super) fn params(revision: Revision, members: &[(&str, &str)], meta: Meta<'_
         push_member(&mut inner, "progressToken", &token.to_string());
     }
     if revision.is_modern() {
-        push_member(&mut inner, SENDER_META[1], &quote(revision.name()));
+        push_member(&mut inner, SENDER_META[1], &quoted(revision.name()));
         push_member(&mut inner, SENDER_META[2], &client_info());
         push_member(&mut inner, SENDER_META[3], meta.client_capabilities.map_or("{}", RawValue::get));
         if let Some(level) = meta.log_level {
-            push_member(&mut inner, SENDER_META[4], &quote(level));
+            push_member(&mut inner, SENDER_META[4], &quoted(level));
         }
     }
     for (name, value) in meta.passed.iter().filter(|(name, _)| !SENDER_META.contains(&name.as_str())) {
@@ -241,7 +237,7 @@ fn push_member(object: &mut String, name: &str, value: &str) {
     if object.len() > 1 {
         object.push(',');
     }
-    object.push_str(&quote(name));
+    object.push_str(&quoted(name));
     object.push(':');
     // A line break in valid JSON stands between tokens only, and would end the frame on stdio.
     for (n, part) in value.split(['\n', '\r']).enumerate() {
@@ -252,17 +248,17 @@ fn push_member(object: &mut String, name: &str, value: &str) {
 
 /// Builds a request.
 pub(super) fn request(id: u64, method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quote(method))
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quoted(method))
 }
 
 /// Builds a notification.
 pub(super) fn notification(method: &str, params: &str) -> String {
-    format!(r#"{{"jsonrpc":"2.0","method":{},"params":{params}}}"#, quote(method))
+    format!(r#"{{"jsonrpc":"2.0","method":{},"params":{params}}}"#, quoted(method))
 }
 
 /// Builds `notifications/cancelled`.
 pub(super) fn cancelled(id: u64, reason: &str) -> String {
-    notification("notifications/cancelled", &format!(r#"{{"requestId":{id},"reason":{}}}"#, quote(reason)))
+    notification("notifications/cancelled", &format!(r#"{{"requestId":{id},"reason":{}}}"#, quoted(reason)))
 }
 
 /// The id of a request that the server takes back.

@@ -218,6 +218,11 @@ impl Upstream {
         self.inner.subscriptions.remove(leg.as_deref(), uri).await
     }
 
+    /// Whether anybody is subscribed to a resource.
+    pub fn has_subscribers(&self) -> bool {
+        self.inner.subscriptions.are_any()
+    }
+
     async fn ready_leg(&self, cancel: &CancellationToken, deadline: Option<Instant>) -> Result<Arc<Leg>, CallError> {
         // A leg that was just lost is still there until the supervisor has noticed.
         let usable = |leg: &Option<Arc<Leg>>| leg.as_ref().is_some_and(|leg| !leg.lost().is_cancelled());

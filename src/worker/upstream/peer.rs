@@ -269,13 +269,7 @@ impl Shared {
     fn receive(&self, message: Incoming<'_>) {
         match message {
             Incoming::Response { id, answer } => {
-                let answer = match answer {
-                    Answer::Result(result) if result.get().len() > self.limits.max_result_bytes => {
-                        message::too_large(self.limits.max_result_bytes)
-                    }
-                    answer => answer,
-                };
-                self.settle(id, Ok(answer));
+                self.settle(id, Ok(message::admit(answer, self.limits.max_result_bytes)));
             }
             Incoming::Broken { id: Some(id) } => {
                 self.settle(id, Err(CallError::lost("the server's answer has neither result nor error")));

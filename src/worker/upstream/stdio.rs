@@ -141,7 +141,7 @@ impl Conversation {
         let mut exchange = self.peer.send(&request.method, Some(sink), build)?;
         let reply = |frame| self.peer.reply(frame);
         match watch(exchange.answer(), asides, bounds, Ends { caller, reply: &reply }).await {
-            Watched::Answered(answer) => answer.map(|answer| message::admit(answer, self.limits.max_result_bytes)),
+            Watched::Answered(answer) => answer,
             Watched::Cancelled => Err(CallError::Cancelled { dispatched: exchange.abandon("the caller cancelled") }),
             Watched::TimedOut(kind) => match exchange.abandon("the attempt took too long") {
                 true => Err(CallError::TimedOut { kind }),

@@ -1,10 +1,13 @@
-//! Resources that somebody wants to be told of: counted per URI, asked for once, and asked for again on each new leg.
-//! Legacy servers are asked by `resources/subscribe`, those of 2026-07-28 through `subscriptions/listen`.
+//! Resources that somebody wants to be told of: counted per URI, asked for once, and asked for again on each new leg and
+//! in each new session. Legacy servers are asked by `resources/subscribe`, those of 2026-07-28 through
+//! `subscriptions/listen`.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use super::call::{Answer, CallError};
 use super::leg::Leg;
@@ -14,6 +17,9 @@ use crate::model::json;
 
 /// Distinct resources that one upstream is asked to tell of.
 const URIS_MAX: usize = 10_000;
+
+/// The pause before a new session is told: a server may forget each one as soon as it is opened.
+const FORGOTTEN_PAUSE: Duration = Duration::from_millis(100);
 
 /// Who wants what.
 pub(super) struct Subscriptions {
@@ -47,7 +53,7 @@ impl Subscriptions {
             if matches!(answer, Answer::Error(_)) {
                 return Ok(answer);
             }
-            subscribed(leg).insert(uri.to_owned());
+            leg.told().subscribed.insert(uri.to_owned());
         }
         *self.counts().entry(uri.to_owned()).or_default() += 1;
         self.publish();
@@ -69,11 +75,15 @@ impl Subscriptions {
         };
         if is_last {
             self.publish();
-            if let Some(leg) = leg.filter(|leg| subscribed(leg).remove(uri)) {
+            if let Some(leg) = leg.filter(|leg| leg.told().subscribed.remove(uri)) {
                 return leg.ask(&of("resources/unsubscribe", uri)).await;
             }
         }
         Ok(message::pong())
+    }
+
+    pub fn are_any(&self) -> bool {
+        !self.counts().is_empty()
     }
 
     fn publish(&self) {
@@ -94,23 +104,23 @@ pub(super) async fn keep(leg: &Leg, mut wanted: watch::Receiver<Vec<String>>) {
         if modern && !(std::mem::take(&mut first) && uris.is_empty()) {
             leg.listen(&uris);
         }
+        let generation = leg.generation();
         if !modern {
             for uri in uris {
-                if subscribed(leg).insert(uri.clone()) {
+                if leg.told().subscribed.insert(uri.clone()) {
                     // A server that refuses now what it granted before tells nothing of it; nobody is there to hear why.
                     let _ = leg.ask(&of("resources/subscribe", &uri)).await;
                 }
             }
         }
-        if wanted.changed().await.is_err() {
-            // The upstream is being dropped.
-            return std::future::pending().await;
+        tokio::select! {
+            changed = wanted.changed() => if changed.is_err() {
+                // The upstream is being dropped.
+                return std::future::pending().await;
+            },
+            () = leg.forgotten(generation) => sleep(FORGOTTEN_PAUSE).await,
         }
     }
-}
-
-fn subscribed(leg: &Leg) -> MutexGuard<'_, std::collections::BTreeSet<String>> {
-    leg.subscribed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn of(method: &'static str, uri: &str) -> Request {

@@ -2,7 +2,7 @@
 //! back-off when it is lost. Runs no call; it only says which leg to use.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
@@ -151,7 +151,7 @@ impl Supervisor {
     }
 
     /// Stays with an open leg until it is lost or stopped; reads its lists again when they change.
-    async fn stay(&self, leg: &Leg, changes: &Changes) -> End {
+    async fn stay(&self, leg: &Arc<Leg>, changes: &Changes) -> End {
         let lost = leg.lost();
         tokio::select! {
             () = self.stop.cancelled() => End::Stopped,
@@ -162,17 +162,25 @@ impl Supervisor {
             }
             () = self.refreshing(leg, changes) => End::Stopped,
             () = subscriptions::keep(leg, self.uris.clone()) => End::Stopped,
-            () = self.settings.declared.arrival(), if self.may_be_outdated(leg) => {
-                // A call that comes now waits for the new leg.
-                self.leg.send_replace(None);
-                End::Outdated
-            }
+            () = self.outdated(leg) => End::Outdated,
         }
     }
 
-    /// The leg was opened before its client was known, to a server that had to be told what the client can.
-    fn may_be_outdated(&self, leg: &Leg) -> bool {
-        !leg.declared_any && !leg.facts().revision.is_modern() && !self.served.load(Ordering::Relaxed)
+    /// Resolves when the client has come after its leg was opened, to a server that had to be told what the client can. A
+    /// leg on which something has run or runs, such as a call of an earlier life of this process, stays as it is.
+    async fn outdated(&self, leg: &Arc<Leg>) {
+        if !leg.declared_any && !leg.facts().revision.is_modern() {
+            self.settings.declared.arrival().await;
+            // A call that comes now waits for the new leg; one that came before holds this one.
+            self.leg.send_replace(None);
+            let is_used = Arc::strong_count(leg) > 1;
+            fence(Ordering::Acquire);
+            if !is_used && !self.served.load(Ordering::Relaxed) {
+                return;
+            }
+            self.leg.send_replace(Some(leg.clone()));
+        }
+        std::future::pending().await
     }
 
     async fn refreshing(&self, leg: &Leg, changes: &Changes) {

@@ -21,11 +21,18 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Call, CallError, LegLimits, Status, Upstream};
+use super::{Answer, Call, CallError, LegLimits, Status, StdioSettings, Transport, Upstream, UpstreamSettings};
 
 /// Fails a test that hangs instead of letting it hang.
 pub(in crate::worker) async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), what).await.expect("takes much too long")
+}
+
+/// A server that is a program without a guard: a test has no binary of ours to guard it.
+pub(in crate::worker) fn unguarded(name: &str, program: &str, args: &[&str]) -> UpstreamSettings {
+    let mut stdio = StdioSettings::new(program, args.iter().map(Into::into).collect());
+    stdio.guard = Vec::new();
+    UpstreamSettings::new(name, Transport::Stdio(stdio))
 }
 
 fn raw(json: &str) -> Box<RawValue> {

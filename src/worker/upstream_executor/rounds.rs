@@ -9,7 +9,7 @@ use super::super::upstream::Request;
 use super::super::upstream::message::error_parts;
 use crate::engine::asking::Question;
 use crate::engine::client::ClientContext;
-use crate::model::json::{members, one_line, quoted, text};
+use crate::model::json::{is_null, members, one_line, quoted, text};
 use crate::store::Payload;
 
 /// An elicitation by URL has to be done before the call (2025-11-25).
@@ -18,6 +18,9 @@ const URL_ELICITATION_REQUIRED: i64 = -32042;
 const RESOURCE_NOT_FOUND: i64 = -32002;
 /// What 2026-07-28 says instead.
 const INVALID_PARAMS: &str = "-32602";
+
+/// Questions that a server may ask at once: each is stored.
+const QUESTIONS_MAX: usize = 256;
 
 /// What an `input_required` asks.
 #[derive(Debug, PartialEq)]
@@ -33,14 +36,19 @@ pub(super) fn read(result: &str) -> Option<Asked> {
     for (name, value) in members(result)? {
         match name.as_ref() {
             "inputRequests" => asked.questions = questions(value.get())?,
-            "requestState" => asked.state = Some(one_line(value.get()).into()),
+            "requestState" if is_null(value) => {}
+            // Anything else could be taken for a state of ours (see `task`).
+            "requestState" => {
+                text(value)?;
+                asked.state = Some(one_line(value.get()).into());
+            }
             _ => {}
         }
     }
     Some(asked)
 }
 
-/// Reads `inputRequests`, a map from the server's keys to requests.
+/// Reads `inputRequests`, a map from the server's keys to requests; `None` too when they are more than anybody could answer.
 pub(super) fn questions(requests: &str) -> Option<Vec<Question>> {
     #[derive(Deserialize)]
     struct Wire<'a> {
@@ -53,7 +61,8 @@ pub(super) fn questions(requests: &str) -> Option<Vec<Question>> {
         let params = wire.params.map_or("{}", RawValue::get);
         Some(Question { key: key.into_owned(), method: wire.method, params: one_line(params).into() })
     };
-    members(requests)?.into_iter().map(question).collect()
+    let requests = members(requests).filter(|requests| requests.len() <= QUESTIONS_MAX)?;
+    requests.into_iter().map(question).collect()
 }
 
 /// The call with what the client answered to an earlier one. A state that is not text is ours (see `task`).

@@ -11,7 +11,8 @@ use crate::engine::waiters::Progress;
 use crate::model::decide::FailureKind;
 use crate::model::id::ExecutionId;
 use crate::worker::legs::LegSettings;
-use crate::worker::upstream::{StdioSettings, Transport, Upstream, UpstreamSettings};
+use crate::worker::upstream::tests::unguarded;
+use crate::worker::upstream::{Upstream, UpstreamSettings};
 
 /// A server in sh: it answers the handshake, lists one tool, and answers a call by quoting its line as text.
 const SERVER: &str = r#"
@@ -40,9 +41,7 @@ fn job(tool: &str, arguments: &str, meta: Option<&str>) -> Job {
 }
 
 fn settings(program: &str, args: &[&str]) -> UpstreamSettings {
-    let mut stdio = StdioSettings::new(program, args.iter().map(Into::into).collect());
-    stdio.guard = Vec::new();
-    let mut settings = UpstreamSettings::new("s", Transport::Stdio(stdio));
+    let mut settings = unguarded("s", program, args);
     settings.limits.start_timeout = std::time::Duration::from_millis(300);
     settings
 }

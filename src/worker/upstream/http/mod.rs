@@ -129,6 +129,18 @@ impl HttpLeg {
         })
     }
 
+    /// The number of the session.
+    pub fn generation(&self) -> u64 {
+        self.shared.session().generation
+    }
+
+    /// Resolves when there is another session than that of this number.
+    pub async fn renewed(&self, generation: u64) {
+        let mut sessions = self.shared.session.subscribe();
+        // Its sender is the leg's own.
+        let _ = sessions.wait_for(|session| session.generation != generation).await;
+    }
+
     pub async fn call(&self, request: &Request, bounds: Bounds, caller: &dyn Caller) -> Result<Answer, CallError> {
         let shared = &self.shared;
         let Ok(_slot) = shared.slots.try_acquire() else {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use super::super::call::Bounds;
+use super::super::call::{Bounds, OPEN_MAX};
 use super::super::stdio::Conversation;
 use super::super::{Answer, Call, CallError, Caller, Progress, Request, ServerRequest, Tell};
 use super::conversation::{begin, bounds, open, open_party};
@@ -101,6 +101,23 @@ async fn a_question_that_is_open_when_its_call_ends_is_refused() {
     assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!("s-1"), &json!(-32603)));
     server.expect("notifications/cancelled").await;
     assert!(reply.is_closed());
+}
+
+#[tokio::test]
+async fn a_call_has_no_more_open_questions_than_are_allowed() {
+    let (conversation, mut server) = open_party(CAPABILITIES, Tell::default()).await;
+    let (person, mut asked) = Person::new();
+    let _running = begin_as(&conversation, &person, call("t", "{}"), bounds());
+    server.expect("tools/call").await;
+    let mut open = Vec::new();
+    for n in 0..OPEN_MAX {
+        server.write(&QUESTION.replace("s-1", &format!("s{n}"))).await;
+        open.push(soon(asked.recv()).await.unwrap());
+    }
+    server.write(QUESTION).await;
+    let refusal = server.read().await;
+    assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!("s-1"), &json!(-32603)));
+    assert!(asked.try_recv().is_err());
 }
 
 #[tokio::test]

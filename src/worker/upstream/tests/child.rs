@@ -4,12 +4,15 @@ use crate::model::revision::Revision;
 use std::path::Path;
 use std::time::Duration;
 
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::super::{
-    CallError, LegLimits, RestartSettings, Secret, Status, StdioSettings, Transport, Upstream, UpstreamSettings,
+    CallError, Declared, LegLimits, Request, RestartSettings, Secret, Status, StdioSettings, Transport, Upstream,
+    UpstreamSettings,
 };
-use super::{call, down, limits, lost, not_started, ready, result, run, soon, status, tool_names};
+use super::{call, down, limits, lost, not_started, raw, ready, result, run, soon, status, tool_names};
+use crate::engine::client::ClientContext;
 
 /// Answers `initialize`, lists tools on two pages, dies or hangs on demand, and says what it sees of its environment.
 pub(super) const SERVER: &str = r#"
@@ -216,4 +219,51 @@ async fn a_waiting_call_cuts_the_back_off_short() {
     down(&upstream).await;
     result(run(&upstream, call("echo", "{}")).await);
     soon(upstream.shutdown()).await;
+}
+
+/// A server whose client says who it is only when the test lets it; a call of `hang` is answered on demand.
+fn start_before_client() -> (Upstream, tempfile::TempDir, impl Fn()) {
+    let held = r#"held=$id; printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}\n' "$id" ;;
+    *'"notifications/go"'*) id=$held; say '{"content":[]}' ;;"#;
+    let hang = r#"*'"name":"hang"'*) "#;
+    let text = SERVER.replace(&format!("{hang};;"), &format!("{hang}{held}"));
+    assert!(text.contains("notifications/go"));
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings(script(&text, &dir.path().join("ledger")));
+    let (known, client) = watch::channel(None);
+    settings.declared = Declared::Awaited(client, Duration::from_millis(1));
+    let come = move || {
+        let client = ClientContext { capabilities: Some(raw(r#"{"roots":{}}"#)), ..ClientContext::default() };
+        known.send_replace(Some(client.into()));
+    };
+    (Upstream::start(settings), dir, come)
+}
+
+#[tokio::test]
+async fn a_server_that_did_nothing_yet_is_started_anew_for_its_late_client() {
+    let (upstream, _dir, come) = start_before_client();
+    ready(&upstream).await;
+    come();
+    let mut tools = upstream.tools();
+    soon(tools.wait_for(|tools| tools.tools.iter().any(|tool| tool.name == "start1"))).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_call_that_runs_when_the_client_comes_late_is_not_lost() {
+    let (upstream, _dir, come) = start_before_client();
+    ready(&upstream).await;
+    let (goes, mut going) = mpsc::unbounded_channel();
+    let running = tokio::spawn({
+        let upstream = upstream.clone();
+        async move { upstream.call(call("hang", "{}"), CancellationToken::new(), move |_| goes.send(()).unwrap()).await }
+    });
+    soon(going.recv()).await.unwrap();
+    come();
+    for _ in 0..100 {
+        // What the news leads to happens in other tasks of this thread.
+        tokio::task::yield_now().await;
+    }
+    soon(upstream.notify(&Request::new("notifications/go"))).await;
+    result(soon(running).await.unwrap());
+    assert!(tool_names(&upstream).contains(&"start0".to_owned()));
 }

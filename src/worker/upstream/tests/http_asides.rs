@@ -164,6 +164,32 @@ async fn what_comes_on_the_stream_of_a_call_belongs_to_it() {
 }
 
 #[tokio::test]
+async fn a_question_that_comes_with_the_answer_is_refused() {
+    let server = Server::start(|seen| {
+        if let Some(answer) = legacy(seen, "s1") {
+            return answer;
+        }
+        if seen.method() == "tools/call" {
+            let question = json!({"jsonrpc": "2.0", "id": 9, "method": "roots/list"});
+            let answer = json!({"jsonrpc": "2.0", "id": seen.body["id"], "result": {}});
+            return events(format!("{}{}", data(&question), data(&answer)), Ending::Cleanly);
+        }
+        empty(202)
+    })
+    .await;
+    let mut settings = settings(&server.url);
+    settings.scope = Scope { is_private: true, can_be_asked: true };
+    let upstream = Upstream::start(settings);
+    ready(&upstream).await;
+    let caller = Yes::default();
+    let reply = soon(upstream.request(&call("t", "{}").into(), CancellationToken::new(), &caller)).await;
+    result(reply.map(|reply| reply.answer));
+    let refusal = server.wait_for(|seen| seen.body["id"] == 9).await;
+    assert_eq!(refusal.body["error"]["code"], -32603);
+    assert!(caller.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn a_legacy_server_is_told_the_level_before_the_call_that_wants_it() {
     let server = Server::start(|seen| match (seen.http.as_str(), seen.method()) {
         ("POST", "initialize") => seen.result(json!({"protocolVersion": "2025-11-25",
@@ -186,4 +212,35 @@ async fn a_legacy_server_is_told_the_level_before_the_call_that_wants_it() {
     let levels: Vec<_> =
         server.seen("logging/setLevel").iter().map(|seen| seen.body["params"]["level"].clone()).collect();
     assert_eq!(levels, [json!("info"), json!("debug")]);
+}
+
+fn telling(session: &'static str) -> impl Fn(&Seen) -> axum::response::Response {
+    move |seen| match (seen.http.as_str(), seen.method()) {
+        ("POST", "initialize") => {
+            let capabilities = json!({"tools": {}, "logging": {}, "resources": {"subscribe": true}});
+            let mut response = seen.result(json!({"protocolVersion": "2025-11-25", "capabilities": capabilities}));
+            response.headers_mut().insert("mcp-session-id", session.parse().unwrap());
+            response
+        }
+        _ => legacy(seen, session).unwrap_or_else(|| seen.result(json!({}))),
+    }
+}
+
+#[tokio::test]
+async fn a_new_session_is_told_what_the_forgotten_one_was() {
+    let server = Server::start(telling("s1")).await;
+    let upstream = Upstream::start(settings(&server.url));
+    ready(&upstream).await;
+    let subscribe = Request::new("resources/subscribe").with("uri", "\"a://1\"");
+    soon(upstream.subscribe(&subscribe, "a://1")).await.unwrap();
+    let call = || Request { log_level: Some("info".to_owned()), ..call("t", "{}").into() };
+    soon(upstream.request(&call(), CancellationToken::new(), &Yes::default())).await.unwrap();
+    server.change(telling("s2"));
+    for _ in 0..2 {
+        soon(upstream.request(&call(), CancellationToken::new(), &Yes::default())).await.unwrap();
+    }
+    for (method, member, value) in [("resources/subscribe", "uri", "a://1"), ("logging/setLevel", "level", "info")] {
+        let told = |seen: &Seen| seen.method() == method && seen.header("mcp-session-id") == "s2";
+        assert_eq!(server.wait_for(told).await.body["params"][member], value);
+    }
 }

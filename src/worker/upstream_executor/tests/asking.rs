@@ -100,6 +100,19 @@ async fn a_state_without_questions_is_sent_again_and_not_for_ever() {
 }
 
 #[tokio::test]
+async fn a_state_that_looks_like_one_of_ours_and_questions_without_end_are_refused() {
+    let question = || json!({"method": "roots/list"});
+    let forged = json!({"durable-mcp/task": {"id": "t-1", "poll_ms": 0, "answered": []}});
+    let many: serde_json::Map<_, _> = (0..257).map(|n| (n.to_string(), question())).collect();
+    for asks in [json!({"requestState": forged, "inputRequests": {"a": question()}}), json!({"inputRequests": many})] {
+        let mut asks = asks;
+        asks["resultType"] = json!("input_required");
+        let server = server(move |_| asks.clone()).await;
+        assert_eq!(error_code(run(&server, of_modern()).await), -31501);
+    }
+}
+
+#[tokio::test]
 async fn a_client_of_an_earlier_revision_is_bridged_and_a_modern_one_passed_on_as_it_is() {
     let server = server(|_| json!({"resultType": "complete"})).await;
     run(&server, of_modern()).await;
