@@ -49,7 +49,7 @@ impl Post<'_> {
                 let place = Occupied::new(session.clone(), place);
                 let begun = self.face.call(call, &caller, Some(place.flight())).await;
                 let answered = stream::end_of(begun).await;
-                stream::push_reply(&mut out, id, &answered.reply);
+                answered.reply.write(&mut out, id);
                 answered.written();
             }
             (Message::Request { id, method, params: raw }, Params::Other { params, meta }) => {
