@@ -453,6 +453,12 @@ impl Connection {
                 method::notified(&self.in_flight, method, params);
                 None
             }
+            (Message::Response { id, outcome }, _) => {
+                if let Some(told) = input::told(id.as_ref(), outcome) {
+                    self.face.told_by_client(told, &self.principal).await;
+                }
+                None
+            }
             _ => None,
         }
     }
