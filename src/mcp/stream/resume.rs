@@ -51,7 +51,7 @@ pub(in crate::mcp) async fn resume(
 ) -> Result<Response, NotResumed> {
     let (stream, last) = parse(event_id).ok_or(NotResumed::Unknown)?;
     if stream == LISTENING {
-        return Ok(listening::from(face, session, last.unwrap_or(0)).await?);
+        return Ok(listening::of_session(face, session));
     }
     let seen = read(&face.engine, session, (stream, last.unwrap_or(0))).await?;
     let Some(opening) = seen.opening else { return Err(NotResumed::Unknown) };
