@@ -124,6 +124,15 @@ pub struct Listener {
     /// A stream of `/api/v1/events` ends after so long; its client takes it up again where it was and proves anew who it is.
     #[schemars(extend("x-min-ms" = 1000, "x-max-ms" = 86_400_000))]
     pub event_stream_life: Millis,
+    /// The most calls in flight of one session or connection; beyond it a call is refused as overload.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_in_flight: u32,
+    /// The most resources that one session or one stream of `subscriptions/listen` follows, and the most tasks.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub max_subscriptions: u32,
+    /// The most streams of `subscriptions/listen` at once; beyond it the request is refused as overload.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_subscription_streams: u32,
     /// How often `initialize` is answered, a second; beyond it the answer is 429.
     #[schemars(range(min = 1, max = 100_000))]
     pub max_initialize_rate: u32,

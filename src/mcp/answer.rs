@@ -7,6 +7,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::face::{Builtins, SERVER_INFO};
+use super::frame;
+use super::id::Id;
 use super::reject::{RpcError, code};
 use super::splice::{self, Additions};
 use crate::engine::waiters::Settled;
@@ -23,6 +25,17 @@ pub enum Reply {
     RawError(String),
     /// `error`, ours.
     Error(RpcError),
+}
+
+impl Reply {
+    /// Appends the response to the request `id`.
+    pub fn write(&self, out: &mut String, id: &Id<'_>) {
+        match self {
+            Reply::Result(result) => frame::result(out, id, result),
+            Reply::RawError(error) => frame::raw_error(out, Some(id), error),
+            Reply::Error(error) => frame::error(out, Some(id), error),
+        }
+    }
 }
 
 /// For whom an answer is written.

@@ -15,7 +15,7 @@ use super::face::Face;
 use super::input;
 use super::keys;
 use super::progress::Rising;
-use super::reject::{RpcError, code};
+use super::reject::{RpcError, code, require};
 use super::session::Flight;
 use super::task::create::{Pending, Related};
 use super::task::failed as task_failed;
@@ -105,7 +105,7 @@ impl Face {
         caller: &Caller,
         flight: Option<Arc<Flight>>,
     ) -> Result<Begun, RpcError> {
-        require(caller, Scope::Call)?;
+        require(&caller.principal, Scope::Call)?;
         if let Some(called) = builtin::called(&params.name, params.arguments, self.settings.builtins) {
             return Box::pin(self.builtin(called?, params.meta.wait_ms, caller, flight)).await;
         }
@@ -219,7 +219,7 @@ impl Face {
                 Ok(conversation.begun(flight))
             }
             Builtin::Cancel(id) => {
-                require(caller, Scope::Cancel)?;
+                require(&caller.principal, Scope::Cancel)?;
                 let ticket = self.attach(id, caller).await?;
                 let order = Order { principal: caller.principal.subject.clone(), reason: builtin_reason("cancel") };
                 if ticket.settled().is_none() {
@@ -355,14 +355,6 @@ const MAX_WAIT_MS: i64 = 86_400_000;
 /// What a person asked for through a built-in tool.
 fn builtin_reason(verb: &str) -> String {
     format!("{verb} by the client")
-}
-
-fn require(caller: &Caller, scope: Scope) -> Result<(), RpcError> {
-    if caller.principal.scopes.permits(scope) {
-        return Ok(());
-    }
-    let words = format!("the credential lacks the scope {}", scope.as_str());
-    Err(RpcError::new(code::INVALID_REQUEST, words))
 }
 
 /// What is kept of the call beside its arguments, as one object: the caller's `_meta` members that the protocol and we

@@ -13,7 +13,8 @@ use super::input::{KEYS_FRESH_MS, KEYS_LOOK_MS};
 use super::offering::{Kind, Offering, Source};
 use super::reject::{RpcError, code, push_json_string};
 use super::requests::{Asker, Request};
-use super::sealed_state::{BadState, Bound, digest};
+use super::sealed_state::{BadState, digest};
+use super::sealing::Bound;
 use super::splice::{self, Edit};
 use crate::engine::forward::{Forward, ForwardError, Forwarded};
 use crate::model::json;
@@ -244,7 +245,7 @@ impl Face {
         &self,
         candidates: Vec<Candidate>,
         state: &str,
-        (bound, request): (Bound<'_>, Request<'_>),
+        (bound, request): (Bound, Request<'_>),
     ) -> Result<Candidate, BadState> {
         let now_ms = self.engine.clock().now_ms();
         // Without the store's keys this process opens what it sealed itself.
@@ -294,8 +295,8 @@ impl Asker {
     }
 }
 
-fn bound<'b>(digest: &'b [u8; 32], method: &'b str, asker: &'b Asker) -> Bound<'b> {
-    Bound { namespace: &asker.principal.namespace, principal: &asker.principal.subject, method, digest }
+fn bound(digest: &[u8; 32], method: &str, asker: &Asker) -> Bound {
+    Bound::to(&asker.principal, method, &[digest])
 }
 
 /// The error when an upstream was not asked, or did not answer.

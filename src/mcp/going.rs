@@ -54,11 +54,7 @@ impl Finished {
 
     /// Appends the response.
     pub fn write(&self, out: &mut String, id: &Id<'_>) {
-        match &self.reply {
-            Reply::Result(result) => frame::result(out, id, result),
-            Reply::RawError(error) => frame::raw_error(out, Some(id), error),
-            Reply::Error(error) => frame::error(out, Some(id), error),
-        }
+        self.reply.write(out, id);
     }
 }
 

@@ -92,7 +92,7 @@ pub fn told(id: Option<&Id<'_>>, outcome: &Outcome<'_>) -> Option<(ExecutionId, 
 /// What a request is bound to, so that its continuation is the same request.
 pub fn bound(principal: &Principal, name: &str, arguments: &str) -> Bound {
     let hash = arguments::hash(arguments, None).unwrap_or_else(|_| arguments.to_owned());
-    Bound::to(principal, CALL, (name, &hash))
+    Bound::to(principal, CALL, &[name.as_bytes(), hash.as_bytes()])
 }
 
 impl Face {

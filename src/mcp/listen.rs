@@ -19,7 +19,6 @@ use super::splice::{self, Edit};
 use super::subscription::{Subscription, covers};
 use super::task;
 use super::task::news::Followed;
-use super::wishes::SUBSCRIPTIONS_MAX;
 use crate::engine::notices;
 
 /// The `_meta` member that says which subscription a message belongs to.
@@ -27,8 +26,6 @@ pub const SUBSCRIPTION_MEMBER: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// How long the acknowledgement waits for upstreams; resources of slower ones are not honoured.
 const SUBSCRIBE_PATIENCE: Duration = Duration::from_secs(10);
-/// Tasks that one stream may follow.
-const TASKS_MAX: usize = 1_000;
 
 /// What the client asked to hear.
 #[derive(Debug, Default, Deserialize)]
@@ -42,7 +39,7 @@ struct Filter {
 }
 
 impl Filter {
-    fn read(request: &Request<'_>) -> Result<Filter, RpcError> {
+    fn read(request: &Request<'_>, each_max: usize) -> Result<Filter, RpcError> {
         let wrong = |words: String| RpcError::new(code::INVALID_PARAMS, words);
         let Some(notifications) = request.params.get("notifications") else {
             return Err(wrong("params.notifications is missing".into()));
@@ -51,8 +48,8 @@ impl Filter {
             .map_err(|error| wrong(format!("params.notifications is not a filter: {error}")))?;
         let resources = filter.resource_subscriptions.as_ref().map_or(0, Vec::len);
         let tasks = filter.task_ids.as_ref().map_or(0, Vec::len);
-        if resources > SUBSCRIPTIONS_MAX || tasks > TASKS_MAX {
-            let words = format!("more than {SUBSCRIPTIONS_MAX} resources or {TASKS_MAX} tasks in one subscription");
+        if resources > each_max || tasks > each_max {
+            let words = format!("more than {each_max} resources or tasks; server.max_subscriptions sets this");
             return Err(wrong(words));
         }
         Ok(filter)
@@ -80,7 +77,7 @@ impl Filter {
 impl Face {
     /// `subscriptions/listen`.
     pub(super) async fn listen(self: &Arc<Self>, request: Request<'_>, asker: &Asker) -> Answering {
-        let filter = match Filter::read(&request) {
+        let filter = match Filter::read(&request, self.engine.settings().sessions.subscriptions_max) {
             Ok(filter) => filter,
             Err(error) => return Finished::error(error).into(),
         };

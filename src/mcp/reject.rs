@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use crate::model::principal::{Principal, Scope};
 use crate::model::revision::Era;
 
 #[cfg(test)]
@@ -80,6 +81,18 @@ impl RpcError {
         }
         out.push('}');
     }
+}
+
+/// Refuses what the credential does not permit.
+///
+/// # Errors
+/// It lacks the scope.
+pub fn require(principal: &Principal, scope: Scope) -> Result<(), RpcError> {
+    if principal.scopes.permits(scope) {
+        return Ok(());
+    }
+    let words = format!("the credential lacks the scope {}", scope.as_str());
+    Err(RpcError::new(code::INVALID_REQUEST, words))
 }
 
 impl PartialEq for RpcError {

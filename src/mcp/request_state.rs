@@ -1,11 +1,8 @@
 //! `requestState` of a call's `input_required` answer: what a client brings back, sealed, so that no other call can use it
 //! (2026-07-28, basic/patterns/mrtr). Knows no store; the keys come from outside.
 
-use sha2::{Digest, Sha256};
-
-pub use super::sealing::{BadState, Sealer};
+pub use super::sealing::{BadState, Bound, Sealer};
 use crate::model::id::ExecutionId;
-use crate::model::principal::Principal;
 use crate::store::SealingKey;
 
 #[cfg(test)]
@@ -28,22 +25,6 @@ pub struct RequestState {
     pub numbers: Vec<u32>,
 }
 
-/// What a state is good for: one principal's repetition of one request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bound([u8; 32]);
-
-impl Bound {
-    /// The request by its method, the name it calls, and the hash of its arguments.
-    pub fn to(principal: &Principal, method: &str, (name, arguments_hash): (&str, &str)) -> Bound {
-        let mut digest = Sha256::new();
-        for part in [&principal.namespace, &principal.subject, method, name, arguments_hash] {
-            digest.update((part.len() as u64).to_be_bytes());
-            digest.update(part.as_bytes());
-        }
-        Bound(digest.finalize().into())
-    }
-}
-
 impl Sealer {
     /// The store's keys, the newest first.
     pub fn new(keys: &[SealingKey]) -> Sealer {
@@ -58,7 +39,7 @@ impl Sealer {
         for number in &state.numbers {
             plain.extend_from_slice(&number.to_be_bytes());
         }
-        self.seal_bytes(&bound.0, (&plain, state.expires_at_ms))
+        self.seal_bytes(bound, (&plain, state.expires_at_ms))
     }
 
     /// Opens what [`Sealer::seal`] wrote for the same principal and request.
@@ -66,7 +47,7 @@ impl Sealer {
         if text.len() > TEXT_BYTES_MAX {
             return Err(BadState::Invalid);
         }
-        let (plain, expires_at_ms) = self.open_bytes(&bound.0, text, now_ms)?;
+        let (plain, expires_at_ms) = self.open_bytes(bound, text, now_ms)?;
         read(&plain, expires_at_ms).ok_or(BadState::Invalid)
     }
 }

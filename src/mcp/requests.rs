@@ -14,7 +14,7 @@ use super::going::{Answering, Finished, ProgressTo};
 use super::id::Id;
 use super::meta::{Meta, Params};
 use super::offering::{Kind, Offering};
-use super::reject::RpcError;
+use super::reject::{RpcError, require};
 use super::session::Session;
 use super::task;
 use super::wishes::Wishes;
@@ -47,11 +47,7 @@ impl Asker {
 
     /// True when the credential may have something done at an upstream.
     pub(super) fn may_call(&self) -> Result<(), RpcError> {
-        if self.principal.scopes.permits(Scope::Call) {
-            return Ok(());
-        }
-        let words = format!("the credential lacks the scope {}", Scope::Call.as_str());
-        Err(RpcError::new(super::reject::code::INVALID_REQUEST, words))
+        require(&self.principal, Scope::Call)
     }
 }
 

@@ -4,11 +4,9 @@
 
 use std::sync::{PoisonError, RwLock};
 
-use sha2::{Digest, Sha256};
-
 use super::meta::Params;
 use super::reject::{RpcError, code};
-use super::sealing::{KEY_BYTES, Sealer};
+use super::sealing::{self, Bound, KEY_BYTES, Sealer};
 
 #[cfg(test)]
 mod tests;
@@ -24,44 +22,11 @@ impl BadState {
     }
 }
 
-/// What a state is bound to. Whoever hands it back has to be and to ask the same.
-#[derive(Debug, Clone, Copy)]
-pub struct Bound<'b> {
-    /// The namespace of the caller.
-    pub namespace: &'b str,
-    /// The subject of the caller.
-    pub principal: &'b str,
-    /// The method of the request.
-    pub method: &'b str,
-    /// What else must be the same, such as [`digest`] of the parameters.
-    pub digest: &'b [u8],
-}
-
-impl Bound<'_> {
-    /// Each part with its length, so that nothing moves from one to the next.
-    fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for part in [self.namespace.as_bytes(), self.principal.as_bytes(), self.method.as_bytes(), self.digest] {
-            bytes.extend_from_slice(&(part.len() as u64).to_be_bytes());
-            bytes.extend_from_slice(part);
-        }
-        bytes
-    }
-}
-
 /// What makes a request the same in each of its rounds: its parameters but for those that a round adds, and for `_meta`.
 pub fn digest(params: &Params<'_>) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for (name, value) in &params.members {
-        if matches!(&**name, "_meta" | "inputResponses" | "requestState") {
-            continue;
-        }
-        for part in [name.as_bytes(), value.get().as_bytes()] {
-            hash.update((part.len() as u64).to_be_bytes());
-            hash.update(part);
-        }
-    }
-    hash.finalize().into()
+    let same =
+        params.members.iter().filter(|(name, _)| !matches!(&**name, "_meta" | "inputResponses" | "requestState"));
+    sealing::digest(same.flat_map(|(name, value)| [name.as_bytes(), value.get().as_bytes()]))
 }
 
 /// The keys that seal and open states.
@@ -84,15 +49,15 @@ impl Keys {
     }
 
     /// Seals `state` until `expires_at_ms`.
-    pub fn seal(&self, bound: &Bound<'_>, state: &[u8], expires_at_ms: i64) -> String {
+    pub fn seal(&self, bound: &Bound, state: &[u8], expires_at_ms: i64) -> String {
         let sealer = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        sealer.seal_bytes(&bound.bytes(), (state, expires_at_ms)).expect("there is always a key that seals")
+        sealer.seal_bytes(bound, (state, expires_at_ms)).expect("there is always a key that seals")
     }
 
     /// What was sealed. Errors: [`BadState`].
-    pub fn open(&self, bound: &Bound<'_>, text: &str, now_ms: i64) -> Result<Vec<u8>, BadState> {
+    pub fn open(&self, bound: &Bound, text: &str, now_ms: i64) -> Result<Vec<u8>, BadState> {
         let sealer = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        sealer.open_bytes(&bound.bytes(), text, now_ms).map(|(state, _)| state).map_err(|_| BadState)
+        sealer.open_bytes(bound, text, now_ms).map(|(state, _)| state).map_err(|_| BadState)
     }
 }
 

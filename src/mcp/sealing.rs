@@ -4,6 +4,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use sha2::{Digest, Sha256};
+
+use crate::model::principal::Principal;
 
 const FORM: u8 = 1;
 const GENERATION_BYTES: usize = 8;
@@ -29,6 +32,28 @@ pub enum BadState {
     Expired,
 }
 
+/// What a text is good for: one principal's repetition of one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound([u8; 32]);
+
+impl Bound {
+    /// The request by its method, and by what else tells it from others.
+    pub fn to(principal: &Principal, method: &str, what: &[&[u8]]) -> Bound {
+        let whose = [principal.namespace.as_bytes(), principal.subject.as_bytes(), method.as_bytes()];
+        Bound(digest(whose.into_iter().chain(what.iter().copied())))
+    }
+}
+
+/// The hash of each part with its length, so that nothing moves from one to the next.
+pub fn digest<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for part in parts {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part);
+    }
+    digest.finalize().into()
+}
+
 /// Seals with the newest key and opens with any.
 pub struct Sealer(Vec<(i64, LessSafeKey)>);
 
@@ -43,7 +68,7 @@ impl Sealer {
     }
 
     /// Seals `plain` until `expires_at_ms`; only who names the same `bound` can open it. `None` without keys.
-    pub(super) fn seal_bytes(&self, bound: &[u8], (plain, expires_at_ms): (&[u8], i64)) -> Option<String> {
+    pub(super) fn seal_bytes(&self, bound: &Bound, (plain, expires_at_ms): (&[u8], i64)) -> Option<String> {
         let (generation, key) = self.0.first()?;
         // Random nonces of 96 bits collide after 2^48 texts of one key; keys rotate long before.
         let mut nonce = [0; NONCE_LEN];
@@ -51,7 +76,7 @@ impl Sealer {
         let mut sealed = Vec::with_capacity(EXPIRY_BYTES + plain.len() + CHACHA20_POLY1305.tag_len());
         sealed.extend_from_slice(&expires_at_ms.to_be_bytes());
         sealed.extend_from_slice(plain);
-        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(bound), &mut sealed)
+        key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), Aad::from(bound.0), &mut sealed)
             .expect("a text is shorter than the cipher's limit of 256 GiB");
         let mut bytes = Vec::with_capacity(HEAD_BYTES + sealed.len());
         bytes.push(FORM);
@@ -62,7 +87,7 @@ impl Sealer {
     }
 
     /// What was sealed, and until when.
-    pub(super) fn open_bytes(&self, bound: &[u8], text: &str, now_ms: i64) -> Result<(Vec<u8>, i64), BadState> {
+    pub(super) fn open_bytes(&self, bound: &Bound, text: &str, now_ms: i64) -> Result<(Vec<u8>, i64), BadState> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(BadState::Invalid);
         }
@@ -77,7 +102,7 @@ impl Sealer {
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| BadState::Invalid)?;
         let (_, key) = self.0.iter().find(|(known, _)| *known == generation).ok_or(BadState::UnknownKey)?;
         let mut sealed = sealed.to_vec();
-        let plain = key.open_in_place(nonce, Aad::from(bound), &mut sealed).map_err(|_| BadState::Invalid)?;
+        let plain = key.open_in_place(nonce, Aad::from(bound.0), &mut sealed).map_err(|_| BadState::Invalid)?;
         let (expiry, plain) = plain.split_first_chunk::<EXPIRY_BYTES>().ok_or(BadState::Invalid)?;
         let expires_at_ms = i64::from_be_bytes(*expiry);
         if expires_at_ms <= now_ms { Err(BadState::Expired) } else { Ok((plain.to_vec(), expires_at_ms)) }

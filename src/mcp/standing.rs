@@ -76,7 +76,7 @@ impl Face {
         if wishes.has(&uri) {
             return Finished::result("{}").into();
         }
-        if wishes.is_full() {
+        if wishes.count() >= self.engine.settings().sessions.subscriptions_max {
             return Finished::error(too_many()).into();
         }
         let params: Arc<str> = request.text().into();

@@ -30,7 +30,7 @@ use super::method::{self, Hello};
 use super::reject::{RpcError, code};
 use super::requests::{Asker, Request};
 use super::session::InFlight;
-use super::stream::{carries_message, end_of, push_reply};
+use super::stream::{carries_message, end_of};
 use super::wishes::Wishes;
 use crate::engine::client::ClientContext;
 use crate::model::principal::Principal;
@@ -411,7 +411,7 @@ impl Connection {
         };
         let (reply, hold) = answered.split();
         let mut message = String::new();
-        push_reply(&mut message, id, &reply);
+        reply.write(&mut message, id);
         self.send(&message, Some(hold)).await;
     }
 
@@ -439,7 +439,7 @@ impl Connection {
                 let name = opened.client_name.clone().unwrap_or_default();
                 let caller = self.caller(name, Era::Legacy, method::unasked(&self.legacy_client(opened)));
                 let answered = end_of(self.face.call(call, &caller, None).await).await;
-                push_reply(&mut out, id, &answered.reply);
+                answered.reply.write(&mut out, id);
                 answered.written();
                 Some(out)
             }
@@ -451,6 +451,12 @@ impl Connection {
             }
             (Message::Notification { method, .. }, Body::Other { params, .. }) => {
                 method::notified(&self.in_flight, method, params);
+                None
+            }
+            (Message::Response { id, outcome }, _) => {
+                if let Some(told) = input::told(id.as_ref(), outcome) {
+                    self.face.told_by_client(told, &self.principal).await;
+                }
                 None
             }
             _ => None,

@@ -8,9 +8,6 @@ use super::log_level::LogLevel;
 use super::offering::Marks;
 use super::subscription::{Subscription, covers};
 
-/// Resources that one client may subscribe to at once.
-pub const SUBSCRIPTIONS_MAX: usize = 1_000;
-
 /// What a client has asked to hear.
 #[derive(Debug, Default)]
 pub struct Wishes(Mutex<Held>);
@@ -43,9 +40,9 @@ impl Wishes {
         self.held().subscriptions.contains_key(uri)
     }
 
-    /// True when no more subscriptions are taken.
-    pub fn is_full(&self) -> bool {
-        self.held().subscriptions.len() >= SUBSCRIPTIONS_MAX
+    /// How many resources are subscribed to.
+    pub fn count(&self) -> usize {
+        self.held().subscriptions.len()
     }
 
     /// Keeps a subscription; of two to one URI the first stays.

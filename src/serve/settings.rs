@@ -42,7 +42,7 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
             idle_ms: config.sessions.idle_timeout.0,
             heartbeat_ms: config.sessions.heartbeat.0,
             principal_max: config.server.max_sessions as usize,
-            ..engine::sessions::Settings::default()
+            subscriptions_max: config.server.max_subscriptions as usize,
         },
         ..engine::Settings::default()
     }
@@ -100,6 +100,8 @@ pub fn face(config: &Config, retry: bool) -> face::Settings {
         retry_ms: millis(config.server.retry.0),
         initialize_rate: config.server.max_initialize_rate,
         initialize_burst: config.server.max_initialize_burst,
+        in_flight_max: config.server.max_in_flight as usize,
+        listeners_max: config.server.max_subscription_streams as usize,
         argument_bytes_max: config.limits.argument_bytes.len(),
         result_wait_ms: config.defaults.wait.0,
         builtins: face::Builtins {

@@ -155,6 +155,30 @@ async fn any_process_takes_a_legacy_answer_once_and_ignores_unknown_ids() {
 
 // A17: a session that was restored is not asked anything more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_may_come_within_a_batch_where_the_revision_has_batches() {
+    let program = setup("").serve().await;
+    let url = program.url();
+    let send = |session: Option<&str>, message: &Value| {
+        Request::legacy(url, session, &message.to_string()).with("MCP-Protocol-Version", "2025-03-26")
+    };
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-03-26",
+        "capabilities": {"elicitation": {}}, "clientInfo": {"name": "raw", "version": "1"}}});
+    let opened = send(None, &hello).exchange(url).await;
+    let session = opened.header("mcp-session-id").unwrap_or_else(|| panic!("{opened:?}"));
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": {"name": "demo_ask", "arguments": {"question": "Colour?"}}});
+    let mut connection = Connection::open(url).await;
+    connection.send(&send(Some(session), &call).bytes()).await;
+    assert_eq!(connection.response_head().await.status, 200);
+    let question = next(&mut connection).await;
+    let content = json!({"action": "accept", "content": {"answer": "blue"}});
+    let batch = json!([{"jsonrpc": "2.0", "id": question["id"], "result": content}]);
+    assert_eq!(send(Some(session), &batch).exchange(url).await.status, 202);
+    let said = next(&mut connection).await;
+    assert_eq!(text(&said["result"]), "The answer is: blue. Attempt 1.", "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_parked_question_is_answered_after_a_kill_without_a_new_session() {
     let mut program = setup("").serve().await;
     let session = session(program.url()).await;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cases_scene::{Scene, gap};
-use crate::support::raw_http::{Request, open_session};
+use crate::support::raw_http::{Connection, Request, open_session};
 use crate::support::{self, DEADLINE};
 use crate::tasks_scene::{Gate, Legacy, task_id, token};
 use std::time::Duration;
@@ -176,4 +176,32 @@ async fn after_a_kill_the_result_is_waited_for_at_another_process() {
     assert_eq!(result["_meta"][RELATED]["taskId"], json!(id), "{result}");
     assert_ne!(result["isError"], true, "{result}");
     second.check_store().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_that_is_waited_for_on_a_stream_taken_up_again_still_names_its_task() {
+    let scene = Scene::start("[server]\njson_within = \"50ms\"", "").await;
+    let client = Legacy::open(scene.url()).await;
+    let gate = Gate::new(&scene.program.setup, "slow");
+    let id = task_id(&client.task("slow", gate.arguments("one"), json!({})).await);
+    let mut stream = Connection::open(scene.url()).await;
+    stream.send(&client.request("tasks/result", json!({"taskId": id})).bytes()).await;
+    assert_eq!(stream.response_head().await.status, 200);
+    let first = stream.event().await.unwrap().id.expect("an id to go on from");
+    stream.cut();
+    let get = Request::new("GET", scene.url())
+        .header("Accept", "text/event-stream")
+        .header("Mcp-Session-Id", &client.session)
+        .header("Last-Event-ID", &first);
+    let mut stream = Connection::open(scene.url()).await;
+    stream.send(&get.bytes()).await;
+    assert_eq!(stream.response_head().await.status, 200);
+    gate.open();
+    let answer: Value = loop {
+        let event = tokio::time::timeout(DEADLINE, stream.event()).await.expect("an event").expect("an answer");
+        if !event.data.is_empty() {
+            break serde_json::from_str(&event.data).unwrap();
+        }
+    };
+    assert_eq!(answer["result"]["_meta"][RELATED], json!({"taskId": id}), "{answer}");
 }

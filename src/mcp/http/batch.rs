@@ -11,7 +11,7 @@ use super::super::admit::{self, Body as Params};
 use super::super::envelope::Message;
 use super::super::requests::Request;
 use super::super::session::Session;
-use super::super::{answer, frame, method, stream};
+use super::super::{answer, frame, input, method, stream};
 use super::exchange::Occupied;
 use super::post::Post;
 use super::reply::json;
@@ -49,7 +49,7 @@ impl Post<'_> {
                 let place = Occupied::new(session.clone(), place);
                 let begun = self.face.call(call, &caller, Some(place.flight())).await;
                 let answered = stream::end_of(begun).await;
-                stream::push_reply(&mut out, id, &answered.reply);
+                answered.reply.write(&mut out, id);
                 answered.written();
             }
             (Message::Request { id, method, params: raw }, Params::Other { params, meta }) => {
@@ -59,6 +59,12 @@ impl Post<'_> {
             }
             (Message::Notification { method, .. }, Params::Other { params, .. }) => {
                 method::notified(&session.in_flight, method, params);
+                return None;
+            }
+            (Message::Response { id, outcome }, _) => {
+                if let Some(told) = input::told(id.as_ref(), outcome) {
+                    self.face.told_by_client(told, &self.principal).await;
+                }
                 return None;
             }
             _ => return None,

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use tokio::time::Instant;
 
@@ -14,6 +13,7 @@ use super::super::face::Face;
 use super::super::frame;
 use super::super::going::{Answering, Finished, Going, Said};
 use super::super::id::Id;
+use super::super::stream::sse;
 use super::exchange::Occupied;
 use super::reply::json;
 use crate::engine::catalog::ResponseMode;
@@ -55,12 +55,7 @@ pub(super) async fn answer(
         let chunk = streaming.next().await?;
         Some((Ok::<_, Infallible>(Bytes::from(chunk)), streaming))
     });
-    let mut response = Response::new(Body::from_stream(stream));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
+    sse(Body::from_stream(stream))
 }
 
 /// A whole answer as JSON.

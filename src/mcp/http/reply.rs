@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::super::answer::Reply;
 use super::super::frame;
+use super::super::going::error_code;
 use super::super::id::Id;
 use super::super::method;
 use super::super::reject::{RpcError, Source, code, http_status};
@@ -52,19 +53,11 @@ pub(in crate::mcp) fn status_of(reply: &Reply, era: Era) -> u16 {
     match reply {
         Reply::Result(_) => 200,
         // What an upstream says of the client's capabilities is as good as our own word.
-        Reply::RawError(error) if code_of(error) == Some(code::MISSING_CLIENT_CAPABILITY) => {
+        Reply::RawError(error) if error_code(error) == Some(code::MISSING_CLIENT_CAPABILITY) => {
             http_status(era, Source::Handler, code::MISSING_CLIENT_CAPABILITY)
         }
         Reply::RawError(_) => 200,
         Reply::Error(error) if error.code == code::INTERNAL_ERROR => 500,
         Reply::Error(error) => http_status(era, Source::Handler, error.code),
     }
-}
-
-fn code_of(error: &str) -> Option<i64> {
-    #[derive(serde::Deserialize)]
-    struct Wire {
-        code: i64,
-    }
-    serde_json::from_str::<Wire>(error).ok().map(|error| error.code)
 }

@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::*;
+use crate::model::principal::Principal;
 
 const NOW_MS: i64 = 1_800_000_000_000;
 
@@ -21,7 +22,11 @@ fn state() -> RequestState {
 }
 
 fn bound(subject: &str, name: &str, hash: &str) -> Bound {
-    Bound::to(&Principal { subject: subject.into(), ..Principal::anonymous() }, "tools/call", (name, hash))
+    Bound::to(
+        &Principal { subject: subject.into(), ..Principal::anonymous() },
+        "tools/call",
+        &[name.as_bytes(), hash.as_bytes()],
+    )
 }
 
 #[test]
@@ -43,7 +48,7 @@ fn a_state_is_good_for_its_principal_and_request_only_and_for_its_time() {
         assert_eq!(sealer.open(&text, &bound(subject, name, hash), NOW_MS), Err(BadState::Invalid));
     }
     let acme = Principal { namespace: "acme".into(), subject: "ann".into(), ..Principal::anonymous() };
-    let acme = Bound::to(&acme, "tools/call", ("deploy", "h"));
+    let acme = Bound::to(&acme, "tools/call", &[b"deploy", b"h"]);
     assert_eq!(sealer.open(&text, &acme, NOW_MS), Err(BadState::Invalid));
     let late = sealer.open(&text, &bound("ann", "deploy", "h"), NOW_MS + 1_000);
     assert_eq!(late, Err(BadState::Expired));

@@ -3,9 +3,14 @@
 use serde_json::value::RawValue;
 
 use super::*;
+use crate::model::principal::Principal;
 
-fn bound<'b>(principal: &'b str, digest: &'b [u8]) -> Bound<'b> {
-    Bound { namespace: "default", principal, method: "prompts/get", digest }
+fn bound(subject: &str, digest: &[u8]) -> Bound {
+    Bound::to(&principal(subject), "prompts/get", &[digest])
+}
+
+fn principal(subject: &str) -> Principal {
+    Principal { subject: subject.into(), ..Principal::anonymous() }
 }
 
 #[test]
@@ -15,7 +20,7 @@ fn what_was_sealed_is_opened_for_the_same_caller_and_request_in_time() {
     assert_eq!(keys.open(&bound("ann", b"x"), &text, 999).as_deref(), Ok(&b"inner"[..]));
     assert_eq!(keys.open(&bound("bob", b"x"), &text, 999), Err(BadState));
     assert_eq!(keys.open(&bound("ann", b"y"), &text, 999), Err(BadState));
-    assert_eq!(keys.open(&Bound { method: "resources/read", ..bound("ann", b"x") }, &text, 999), Err(BadState));
+    assert_eq!(keys.open(&Bound::to(&principal("ann"), "resources/read", &[b"x"]), &text, 999), Err(BadState));
     assert_eq!(keys.open(&bound("ann", b"x"), &text, 1_000), Err(BadState));
 }
 

@@ -10,7 +10,7 @@ use super::{Lookup, Session};
 use crate::engine::sessions::{FoundSession, NewSession};
 use crate::engine::{Error, Result};
 use crate::model::principal::Principal;
-use crate::store::{SessionChange, SessionChanged, SessionKey, StreamMessage};
+use crate::store::{SessionChange, SessionChanged, SessionKey};
 
 /// The stream of a session that answers no request, as event ids name it.
 pub(in crate::mcp) const LISTENING: &str = "get";
@@ -98,24 +98,6 @@ impl Face {
     /// Notes that the client of the session wants to hear about a resource no more.
     pub async fn unsubscribe(&self, session: &Session, uri: &str) -> Result<SessionChanged> {
         self.change_session(session, SessionChange::Unsubscribe(uri.to_owned())).await
-    }
-
-    /// Pushes a message to the stream of a session that answers no request, numbered and stored: a client that is away
-    /// gets it when it resumes the stream. `name` makes it one and the same, however often it is pushed. True when a
-    /// stream was open for it. What may be lost is told by [`Session::tell`].
-    pub async fn push_to_session(&self, session: &Session, name: &str, message: &str) -> Result<bool> {
-        let now_ms = self.engine.clock().now_ms();
-        let pushed = StreamMessage {
-            session: session.key,
-            stream: LISTENING.to_owned(),
-            name: name.to_owned(),
-            body: message.into(),
-            // Numbers rise over the life of the session, although old messages are deleted.
-            seq_min: now_ms,
-            at_ms: now_ms,
-        };
-        let seq = self.engine.push_message(pushed).await?;
-        Ok(session.tell_as(Some(&format!("{LISTENING}.{seq}")), message))
     }
 
     async fn change_session(&self, session: &Session, change: SessionChange) -> Result<SessionChanged> {

@@ -3,7 +3,6 @@
 
 mod in_flight;
 mod keep;
-mod outbox;
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::in_flight::{Flight, InFlight, Place, is_timeout_reason};
 pub(super) use self::keep::LISTENING;
-pub use self::outbox::Outbox;
 use super::requests::Asker;
 use super::wishes::Wishes;
 use crate::engine::client::ClientContext;
@@ -50,14 +48,17 @@ pub struct Session {
 
 #[derive(Debug)]
 struct State {
-    client_info: Option<Payload>,
     context: Arc<ClientContext>,
     subscriptions: Arc<[String]>,
     /// Streams that answer no request; the newest gets what there is to tell.
-    listeners: Vec<Weak<Outbox>>,
+    listeners: Vec<Weak<Listener>>,
     /// Streams of calls by their name; a stream that is taken up again ends the one before.
     streams: HashMap<String, CancellationToken>,
 }
+
+/// An open stream for what concerns no request.
+#[derive(Debug)]
+pub struct Listener;
 
 impl Session {
     /// A session as it is stored, for its owner.
@@ -74,7 +75,6 @@ impl Session {
             in_flight: InFlight::default(),
             closed: CancellationToken::new(),
             state: Mutex::new(State {
-                client_info: row.client_info,
                 context,
                 subscriptions: row.subscriptions.into(),
                 listeners: Vec::new(),
@@ -102,16 +102,6 @@ impl Session {
         Asker { principal, revision: self.revision, client, wishes, session: Some(self.clone()), withdrawn }
     }
 
-    /// `clientInfo` of `initialize`, as the client wrote it.
-    pub fn client_info(&self) -> Option<Payload> {
-        self.state().client_info.clone()
-    }
-
-    /// The least level of log messages the client asked for.
-    pub fn log_level(&self) -> Option<String> {
-        self.state().context.log_level.clone()
-    }
-
     /// Resources the client wants to hear about, in order.
     pub fn subscriptions(&self) -> Arc<[String]> {
         self.state().subscriptions.clone()
@@ -123,35 +113,18 @@ impl Session {
     }
 
     /// A new stream for what concerns no request.
-    pub fn listen(&self) -> Arc<Outbox> {
-        let outbox = Arc::new(Outbox::default());
+    pub fn listen(&self) -> Arc<Listener> {
+        let listener = Arc::new(Listener);
         let mut state = self.state();
         state.listeners.retain(|listener| listener.strong_count() > 0);
-        state.listeners.push(Arc::downgrade(&outbox));
-        outbox
+        state.listeners.push(Arc::downgrade(&listener));
+        listener
     }
 
-    /// True when `outbox` is the newest stream for what concerns no request: a message goes to one stream only.
-    pub fn is_newest(&self, outbox: &Arc<Outbox>) -> bool {
+    /// True when `listener` is the newest stream for what concerns no request: a message goes to one stream only.
+    pub fn is_newest(&self, listener: &Arc<Listener>) -> bool {
         let newest = self.state().listeners.iter().rev().find_map(Weak::upgrade);
-        newest.is_some_and(|newest| Arc::ptr_eq(&newest, outbox))
-    }
-
-    /// Tells the client something that concerns no request, on the newest stream for that; false when none is open.
-    /// `message` is a whole JSON-RPC message. Never waits: of a client that does not read, the oldest are dropped.
-    pub fn tell(&self, message: &str) -> bool {
-        self.tell_as(None, message)
-    }
-
-    fn tell_as(&self, event_id: Option<&str>, message: &str) -> bool {
-        let state = self.state();
-        match state.listeners.iter().rev().find_map(Weak::upgrade) {
-            Some(outbox) => {
-                outbox.push(event_id, message);
-                true
-            }
-            None => false,
-        }
+        newest.is_some_and(|newest| Arc::ptr_eq(&newest, listener))
     }
 
     /// A stream of a call begins, or goes on: whoever wrote it before stops.

@@ -73,20 +73,11 @@ pub(super) async fn end_of(begun: Begun) -> Answered {
     }
 }
 
-/// Appends a response.
-pub(super) fn push_reply(out: &mut String, id: &Id<'_>, reply: &Reply) {
-    match reply {
-        Reply::Result(result) => frame::result(out, id, result),
-        Reply::RawError(error) => frame::raw_error(out, Some(id), error),
-        Reply::Error(error) => frame::error(out, Some(id), error),
-    }
-}
-
 /// The answer as one JSON body.
 pub(super) fn json_answer(id: &Id<'_>, answered: Answered, era: Era) -> Response {
     let (reply, hold) = answered.split();
     let mut text = String::new();
-    push_reply(&mut text, id, &reply);
+    reply.write(&mut text, id);
     let status = status_of(&reply, era);
     let body = Whole { bytes: Some(Bytes::from(text)), hold: Some(hold) };
     let mut response = Response::new(Body::new(body));
@@ -151,7 +142,7 @@ pub(super) fn of_answer(id: &Id<'_>, answered: Answered) -> Response {
 /// Appends an answer as an event.
 fn push_answer_event(out: &mut String, event_id: Option<&str>, id: &Id<'_>, reply: &Reply) {
     let mut message = String::new();
-    push_reply(&mut message, id, reply);
+    reply.write(&mut message, id);
     frame::event(out, event_id, &message);
 }
 
@@ -166,7 +157,8 @@ pub(super) fn carries_message(revision: Revision) -> bool {
     revision.facts().progress_message
 }
 
-fn sse(body: Body) -> Response {
+/// A body of events.
+pub(super) fn sse(body: Body) -> Response {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -38,6 +38,9 @@ pub(super) struct Context {
     pub(super) only_asks: bool,
     /// The work stops when its caller is gone for good.
     pub(super) cancels: bool,
+    /// The request asks for the result of the execution as a task.
+    #[serde(default)]
+    pub(super) is_task: bool,
 }
 
 /// How long a client that was cut, or asked to come back, has for it beside the pause it was asked for.
@@ -77,6 +80,7 @@ impl Resumable {
             attached: ticket.attached,
             only_asks: conversation.only_asks,
             cancels,
+            is_task: conversation.related.is_some(),
         };
         let (execution, stream) = (ticket.id(), hex::encode(&engine::entropy()[..8]));
         let row = StreamRow {
@@ -117,11 +121,6 @@ impl Resumable {
     /// The id of message `seq`.
     pub(super) fn event_id(&self, seq: i64) -> String {
         format!("{}.{seq}", self.stream)
-    }
-
-    /// The id of the answer.
-    pub(super) fn end_id(&self) -> String {
-        format!("{}.{END}", self.stream)
     }
 
     /// Numbers and stores a JSON-RPC message, and gives the event to write. `name` makes it one and the same, however
@@ -198,6 +197,11 @@ pub(super) fn linger(face: &Arc<Face>, mut talk: Talk, resumable: Resumable) {
         }
         resumable.cut(&face, talk);
     });
+}
+
+/// The id of the answer on a stream.
+pub(super) fn end_id(stream: &str) -> String {
+    format!("{stream}.{END}")
 }
 
 /// What an event id says: the stream, and the number of the last message; `None` for the answer.

@@ -9,6 +9,7 @@ use axum::response::Response;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
+use super::super::answer::{self, Reply};
 use super::super::call::{Begun, Caller};
 use super::super::conversation::Answered;
 use super::super::face::Face;
@@ -16,7 +17,8 @@ use super::super::frame;
 use super::super::http::{Exchange, Occupied};
 use super::super::id::Id;
 use super::super::session::{LISTENING, Session};
-use super::resumable::{Context, Resumable, parse};
+use super::super::task::create::Related;
+use super::resumable::{Context, Resumable, end_id, parse};
 use super::{Talk, listening, push_answer_event, sse, sse_answer, talking};
 use crate::engine::{self, Engine};
 use crate::model::policy::OnDisconnect;
@@ -51,7 +53,7 @@ pub(in crate::mcp) async fn resume(
 ) -> Result<Response, NotResumed> {
     let (stream, last) = parse(event_id).ok_or(NotResumed::Unknown)?;
     if stream == LISTENING {
-        return Ok(listening::from(face, session, last.unwrap_or(0)).await?);
+        return Ok(listening::of_session(face, session));
     }
     let seen = read(&face.engine, session, (stream, last.unwrap_or(0))).await?;
     let Some(opening) = seen.opening else { return Err(NotResumed::Unknown) };
@@ -68,7 +70,7 @@ pub(in crate::mcp) async fn resume(
         newest = *seq;
     }
     let resumed = Resumed { face, session, principal, has: last, replay, last: newest };
-    Ok(resumed.go_on(&opening, context, &id).await)
+    resumed.go_on(&opening, context, &id).await
 }
 
 /// Messages after `last`; number 0 is the opening.
@@ -93,16 +95,17 @@ struct Resumed<'a> {
 }
 
 impl Resumed<'_> {
-    async fn go_on(mut self, opening: &StreamRow, context: Context, id: &Id<'_>) -> Response {
-        let end_id = format!("{}.end", opening.stream);
+    async fn go_on(mut self, opening: &StreamRow, context: Context, id: &Id<'_>) -> Result<Response, NotResumed> {
+        let end_id = end_id(&opening.stream);
         let mut ticket = match self.face.engine.resume(opening.execution, self.principal).await {
             Ok(ticket) => ticket,
-            Err(error) => {
-                let error = super::super::answer::refused(&error);
-                let answered = Answered::of(super::super::answer::Reply::Error(error));
+            Err(error @ engine::Error::NotFound(_)) => {
+                let answered = Answered::of(Reply::Error(answer::refused(&error)));
                 push_answer_event(&mut self.replay, Some(&end_id), id, &answered.reply);
-                return sse_answer(self.replay, answered);
+                return Ok(sse_answer(self.replay, answered));
             }
+            // No answer to the request: the client may come again.
+            Err(error) => return Err(error.into()),
         };
         // The answer is the one that its first connection would have got.
         ticket.attached = context.attached;
@@ -120,6 +123,8 @@ impl Resumed<'_> {
         let mut conversation = self.face.conversation(ticket, &context.tool, (wait_ms, audience), &caller);
         conversation.deadline = Instant::now() + Duration::from_millis(wait_ms as u64);
         conversation.only_asks = context.only_asks;
+        let principal = self.principal.clone();
+        conversation.related = context.is_task.then_some(Related { id: opening.execution, principal });
         conversation.on_disconnect = if context.cancels { OnDisconnect::Cancel } else { OnDisconnect::Detach };
         // More may be in flight than a new call would be let in for: this one was let in before.
         let place = self.session.in_flight.enter(id, usize::MAX);
@@ -133,7 +138,7 @@ impl Resumed<'_> {
             session: Some(self.session.clone()),
             _place: place,
         };
-        match conversation.begun(flight) {
+        Ok(match conversation.begun(flight) {
             Begun::Answer(answered) => {
                 // Whoever still writes the stream to a line that is dead stops.
                 let token = self.session.take_stream(&opening.stream);
@@ -149,6 +154,6 @@ impl Resumed<'_> {
                 let first = resumable.priming(self.has, self.face.settings.retry_ms) + &self.replay;
                 talking::stream(self.face, id, talk, (Some(resumable), Some(first)))
             }
-        }
+        })
     }
 }

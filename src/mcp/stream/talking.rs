@@ -14,7 +14,7 @@ use super::super::face::Face;
 use super::super::frame;
 use super::super::http::Exchange;
 use super::super::id::Id;
-use super::resumable::{Resumable, linger};
+use super::resumable::{Resumable, end_id, linger};
 use super::{Talk, carries_message, push_answer_event, sse};
 use crate::engine::notices::Notice;
 use crate::engine::waiters::Progress;
@@ -106,7 +106,7 @@ impl Streaming {
                         // Nothing more may be sent for a request that was taken back.
                         return None;
                     }
-                    let event_id = self.resumable.as_ref().map(Resumable::end_id);
+                    let event_id = self.resumable.as_ref().map(|resumable| end_id(&resumable.stream));
                     let mut event = String::new();
                     push_answer_event(&mut event, event_id.as_deref(), &self.id, &answered.reply);
                     self.hold = Some(answered.split().1);

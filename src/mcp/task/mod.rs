@@ -21,7 +21,7 @@ use self::projection::{Seen, Status};
 use super::answer::{self, Audience, Reply};
 use super::face::Face;
 use super::meta::Params;
-use super::reject::{RpcError, Source, code};
+use super::reject::{self, RpcError, Source, code};
 use crate::engine::asking::OpenQuestion;
 use crate::engine::task::Task;
 use crate::engine::waiters::Settled;
@@ -111,11 +111,7 @@ pub fn not_declared() -> RpcError {
 }
 
 fn require(principal: &Principal, scope: Scope) -> Result<(), Failed> {
-    if principal.scopes.permits(scope) {
-        return Ok(());
-    }
-    let words = format!("the credential lacks the scope {}", scope.as_str());
-    Err((Source::Handler, RpcError::new(code::INVALID_REQUEST, words)))
+    reject::require(principal, scope).map_err(|error| (Source::Handler, error))
 }
 
 fn task_id<'p>(params: &'p Params<'_>) -> Result<std::borrow::Cow<'p, str>, Failed> {

@@ -100,9 +100,13 @@ impl Teller {
         if self.told.get(&id) == Some(&timeless) {
             return Ok(None);
         }
-        self.told.insert(id, timeless);
         shown.poll_ms = poll_ms;
         let last = shown.status(TaskVariant::Extension).is_final();
+        // What is last is told with the whole result, and not looked at again.
+        match last {
+            true => self.told.remove(&id),
+            false => self.told.insert(id, timeless),
+        };
         Ok(Some((shown.seen().extension(Form::Notified), last)))
     }
 }
