@@ -243,6 +243,11 @@ async fn every_sdk_hears_of_the_progress_of_its_own_call() {
             let mut pending = client.start(Call::new("slow", arguments).progress()).await;
             let progress = async |pending: &mut Pending| pending.next_progress().await["progress"].as_f64().unwrap();
             let (first, second) = (progress(&mut pending).await, progress(&mut pending).await);
+            // This SDK runs the handler of each notification on a task of its own, in whatever order.
+            let (first, second) = match kind {
+                Kind::Rmcp(_) => (first.min(second), first.max(second)),
+                _ => (first, second),
+            };
             assert!(1.0 <= first && first < second && second <= 15.0, "{kind:?}: {first}, {second}");
             pending.answer().await.unwrap();
             client.close().await;

@@ -58,6 +58,8 @@ struct Shared {
     next_id: AtomicU64,
     slots: Semaphore,
     session: watch::Sender<Arc<Session>>,
+    /// The newest session whose server has said whether it tells anything unasked.
+    listening: watch::Sender<u64>,
     tool_headers: Mutex<ToolHeaders>,
     /// Held while a session is opened anew, so that many calls that miss it open one.
     reopening: tokio::sync::Mutex<()>,
@@ -106,6 +108,7 @@ impl HttpLeg {
             next_id: AtomicU64::new(1),
             slots: Semaphore::new(context.limits.max_in_flight),
             session: watch::Sender::new(Arc::new(Session::before(None))),
+            listening: watch::Sender::new(0),
             tool_headers: Mutex::default(),
             reopening: tokio::sync::Mutex::new(()),
             stop: stop.clone(),
@@ -114,8 +117,10 @@ impl HttpLeg {
         });
         let leg = Self { shared: shared.clone(), _stop: stop.drop_guard() };
         let session = shared.negotiate(1).await.map_err(StartError::passing)?;
+        let generation = session.generation;
         shared.session.send_replace(Arc::new(session));
-        tokio::spawn(listen::listen(shared));
+        tokio::spawn(listen::listen(shared.clone()));
+        shared.listens_in(generation).await;
         Ok(leg)
     }
 
@@ -328,6 +333,7 @@ impl Shared {
                     sent.store(false, Ordering::Release);
                     reopened = true;
                     session = self.reopen(session.generation).await.map_err(CallError::not_started)?;
+                    self.listens_in(session.generation).await;
                 }
             }
         }
@@ -344,6 +350,7 @@ impl Shared {
                 Outcome::Refused(status) => return Err(refused(status)),
                 Outcome::SessionGone => {
                     session = self.reopen(session.generation).await.map_err(CallError::not_started)?;
+                    self.listens_in(session.generation).await;
                 }
             }
         }
