@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -57,8 +57,8 @@ pub struct Connection {
     wishes: Arc<Wishes>,
     /// A request of 2026-07-28 has said what its client can do.
     is_known: AtomicBool,
-    /// Told with each `initialize`.
-    opening: Notify,
+    /// Where what is heard from the first `initialize` on goes.
+    opening: Mutex<Option<oneshot::Sender<LegacyHearing>>>,
     /// Nothing more comes from the client: streams that wait for news are over.
     read_out: CancellationToken,
     /// The client is gone: nobody waits for the answers to its requests.
@@ -104,6 +104,7 @@ where
 {
     let (outbox, inbox) = mpsc::channel(OUTBOX_MAX);
     let writer = tokio::spawn(write(output, inbox));
+    let (opening, opened) = oneshot::channel();
     let connection = Arc::new(Connection {
         face: face.clone(),
         principal: Principal::anonymous(),
@@ -114,11 +115,11 @@ where
         requests: TaskTracker::new(),
         wishes: Arc::default(),
         is_known: AtomicBool::new(false),
-        opening: Notify::new(),
+        opening: Mutex::new(Some(opening)),
         read_out: CancellationToken::new(),
         left: CancellationToken::new(),
     });
-    let changes = tokio::spawn(announce_changes(connection.clone()));
+    let changes = tokio::spawn(announce_changes(connection.clone(), opened));
     let read = connection.read(input).await;
     let linger_until = Instant::now() + leaving.linger;
     changes.abort();
@@ -166,10 +167,9 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, mut inbox: mpsc::Receiver<O
 }
 
 /// Tells the client what its upstreams say unasked, from its `initialize` on.
-async fn announce_changes(connection: Arc<Connection>) {
-    connection.opening.notified().await;
-    let ear = Ear { principal: connection.principal.clone(), session: Some(connection.id.clone()) };
-    let mut hearing = LegacyHearing::new(&connection.face, ear, &connection.wishes);
+async fn announce_changes(connection: Arc<Connection>, opened: oneshot::Receiver<LegacyHearing>) {
+    // A client of 2026-07-28 opens nothing.
+    let Ok(mut hearing) = opened.await else { return };
     loop {
         let message = hearing.next().await;
         connection.send(&message, None).await;
@@ -272,11 +272,18 @@ impl Connection {
         *self.session.lock().unwrap_or_else(PoisonError::into_inner) =
             Opened { revision: Some(revision), client_name, client };
         self.wishes.set_told(marks);
+        // What is told from here on is heard, and passed on once the answer is.
+        let opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let opening = opening.map(|opening| {
+            let ear = Ear { principal: self.principal.clone(), session: Some(self.id.clone()) };
+            (opening, LegacyHearing::new(&self.face, ear, &self.wishes))
+        });
         let mut message = String::new();
         frame::result(&mut message, id, &result);
         self.send(&message, None).await;
-        // Only now: what is news must not come before the answer.
-        self.opening.notify_one();
+        if let Some((opening, hearing)) = opening {
+            let _ = opening.send(hearing);
+        }
     }
 
     /// Runs one request. The line is read a second time here: parsing is cheap, and the task owns what it borrows.
