@@ -29,6 +29,7 @@ mod demos;
 mod doctor;
 mod everything;
 mod exact_bytes;
+mod exact_bytes_besides;
 mod handles;
 mod hostile;
 mod http_tools;

@@ -6,11 +6,14 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::Era;
+use crate::offers;
 use crate::server::{Caller, Server};
 use crate::tools::{self, Call, Outcome};
 
 pub const MODERN: &str = "2026-07-28";
 pub const VERSION_MEMBER: &str = "io.modelcontextprotocol/protocolVersion";
+/// What ends a list of that revision.
+const MODERN_LIST: &str = ",\"resultType\":\"complete\",\"ttlMs\":60000,\"cacheScope\":\"public\"";
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 #[derive(Deserialize)]
@@ -31,9 +34,21 @@ pub struct Params<'a> {
     #[serde(rename = "_meta", default)]
     pub meta: Map<String, Value>,
     pub cursor: Option<String>,
+    pub uri: Option<String>,
+    #[serde(rename = "ref")]
+    pub reference: Option<Reference>,
+    /// What is to be answered, as it stands.
+    #[serde(borrow)]
+    pub error: Option<&'a RawValue>,
     pub protocol_version: Option<String>,
     #[serde(borrow)]
     pub request_id: Option<&'a RawValue>,
+}
+
+/// What a completion is asked for.
+#[derive(Deserialize)]
+pub struct Reference {
+    pub name: Option<String>,
 }
 
 /// What goes back for one message. `status` is for HTTP only.
@@ -99,11 +114,25 @@ pub async fn handle(server: &Server, message: &Message<'_>, caller: &Caller<'_>)
         ("tools/list", _) => list(server, id, &params),
         ("tools/call", _) => call(server, message, caller).await,
         ("subscriptions/listen", true) => listen(server, id, caller).await,
+        _ if server.options.offers && offers::is_offered(method) => offered(method, id, (message, &params)),
         _ => failure(id, -32601, &format!("unknown method: {method}")).with_status(if modern.is_some() {
             404
         } else {
             200
         }),
+    }
+}
+
+/// Answers what is offered beside tools.
+fn offered(method: &str, id: &str, (message, params): (&Message<'_>, &Params<'_>)) -> Reply {
+    let is_modern = params.modern_version().is_some();
+    let raw = message.params.map_or("{}", RawValue::get);
+    match offers::answer(method, params, raw) {
+        Ok(list) if method.ends_with("/list") && is_modern => success(id, &format!("{list}{MODERN_LIST}}}")),
+        Ok(list) if method.ends_with("/list") => success(id, &format!("{list}}}")),
+        Ok(result) if is_modern => success(id, &as_modern(&result)),
+        Ok(result) => success(id, &result),
+        Err(error) => failure_of(id, &error),
     }
 }
 
@@ -116,13 +145,20 @@ fn refuse_envelope(id: &str, version: &str, params: &Params<'_>) -> Option<Reply
     (!declared).then(|| failure(id, -32602, "params._meta names no client capabilities").with_status(400))
 }
 
+fn capabilities(server: &Server) -> Value {
+    match server.options.offers {
+        true => json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}, "completions": {}}),
+        false => json!({"tools": {"listChanged": true}}),
+    }
+}
+
 fn initialize(server: &Server, id: &str, params: &Params<'_>) -> Reply {
     let newest = server.options.revision.as_str();
     let asked = params.protocol_version.as_deref().unwrap_or_default();
     let known = LEGACY.contains(&asked) && asked <= newest;
     let mut result = json!({
         "protocolVersion": if known { asked } else { newest },
-        "capabilities": {"tools": {"listChanged": true}},
+        "capabilities": capabilities(server),
         "serverInfo": {"name": "kit", "version": "1"},
     });
     if let Some(instructions) = &server.options.instructions {
@@ -135,7 +171,7 @@ fn discover(server: &Server, id: &str) -> Reply {
     let mut result = json!({
         "resultType": "complete",
         "supportedVersions": [MODERN],
-        "capabilities": {"tools": {"listChanged": true}},
+        "capabilities": capabilities(server),
         "ttlMs": 60_000,
         "cacheScope": "public",
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "kit", "version": "1"}},
@@ -160,7 +196,7 @@ fn list(server: &Server, id: &str, params: &Params<'_>) -> Reply {
         result.push_str(&format!(",\"nextCursor\":\"{end}\""));
     }
     if params.modern_version().is_some() {
-        result.push_str(",\"resultType\":\"complete\",\"ttlMs\":60000,\"cacheScope\":\"public\"");
+        result.push_str(MODERN_LIST);
     }
     result.push('}');
     success(id, &result)
@@ -222,7 +258,10 @@ pub fn failure(id: &str, code: i64, message: &str) -> Reply {
 fn failure_with(id: &str, (code, message): (i64, &str), data: Option<&str>) -> Reply {
     let data = data.map(|data| format!(",\"data\":{data}")).unwrap_or_default();
     let message = json!(message);
-    let error = format!("{{\"code\":{code},\"message\":{message}{data}}}");
+    failure_of(id, &format!("{{\"code\":{code},\"message\":{message}{data}}}"))
+}
+
+fn failure_of(id: &str, error: &str) -> Reply {
     Reply { body: Some(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}")), status: 200 }
 }
 
