@@ -45,6 +45,7 @@ mod sdk;
 mod sdk_scene;
 mod secrets;
 mod sessions;
+mod sessions_hearing;
 mod shadow;
 mod startup;
 mod support;

@@ -35,6 +35,7 @@ pub struct Params<'a> {
     pub meta: Map<String, Value>,
     pub cursor: Option<String>,
     pub uri: Option<String>,
+    pub level: Option<String>,
     #[serde(rename = "ref")]
     pub reference: Option<Reference>,
     /// What is to be answered, as it stands.
@@ -114,6 +115,11 @@ pub async fn handle(server: &Server, message: &Message<'_>, caller: &Caller<'_>)
         ("tools/list", _) => list(server, id, &params),
         ("tools/call", _) => call(server, message, caller).await,
         ("subscriptions/listen", true) => listen(server, id, caller).await,
+        ("logging/setLevel", false) if server.options.offers => {
+            *server.level.lock().unwrap() = params.level.clone();
+            success(id, "{}")
+        }
+        ("resources/subscribe", false) if server.options.offers => subscribe(server, id, (&params, caller)),
         _ if server.options.offers && offers::is_offered(method) => offered(method, id, (message, &params)),
         _ => failure(id, -32601, &format!("unknown method: {method}")).with_status(if modern.is_some() {
             404
@@ -121,6 +127,18 @@ pub async fn handle(server: &Server, message: &Message<'_>, caller: &Caller<'_>)
             200
         }),
     }
+}
+
+/// Tells of the resource at once, and logs which level of log messages it was told.
+fn subscribe(server: &Server, id: &str, (params, caller): (&Params<'_>, &Caller<'_>)) -> Reply {
+    let logged = json!({"level": "info", "data": {"level": *server.level.lock().unwrap()}}).to_string();
+    let updated = json!({"uri": params.uri}).to_string();
+    for told in
+        [notification("notifications/message", &logged), notification("notifications/resources/updated", &updated)]
+    {
+        let _ = caller.notify.send(told);
+    }
+    success(id, "{}")
 }
 
 /// Answers what is offered beside tools.
@@ -147,7 +165,9 @@ fn refuse_envelope(id: &str, version: &str, params: &Params<'_>) -> Option<Reply
 
 fn capabilities(server: &Server) -> Value {
     match server.options.offers {
-        true => json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}, "completions": {}}),
+        true => {
+            json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}, "prompts": {}, "completions": {}, "logging": {}})
+        }
         false => json!({"tools": {"listChanged": true}}),
     }
 }

@@ -14,6 +14,8 @@ use crate::ledger::Ledger;
 pub struct Server {
     pub options: Options,
     pub ledger: Option<Ledger>,
+    /// The level of `logging/setLevel`.
+    pub level: Mutex<Option<String>>,
     calls: AtomicU64,
     /// Fires once, when `--change-tools-after` is reached.
     pub tools_changed: broadcast::Sender<()>,
@@ -22,7 +24,13 @@ pub struct Server {
 impl Server {
     pub fn new(options: Options) -> Server {
         let ledger = options.ledger.clone().map(Ledger::new);
-        Server { options, ledger, calls: AtomicU64::new(0), tools_changed: broadcast::channel(4).0 }
+        Server {
+            options,
+            ledger,
+            level: Mutex::default(),
+            calls: AtomicU64::new(0),
+            tools_changed: broadcast::channel(4).0,
+        }
     }
 
     pub fn count_call(&self) {
