@@ -89,6 +89,12 @@ struct RpcError {
 }
 
 #[derive(Deserialize)]
+struct Flood {
+    count: usize,
+    uri: String,
+}
+
+#[derive(Deserialize)]
 struct Grandchild {
     #[serde(default)]
     orphan: bool,
@@ -130,6 +136,16 @@ async fn dispatch(server: &Server, call: &Call<'_>) -> Result<Outcome, String> {
         "rpc_error" => {
             let RpcError { code, message, data } = parse(call)?;
             Ok(Outcome::Error { code, message, data: data.map(|data| data.get().to_owned()) })
+        }
+        "flood" if server.options.offers => {
+            let Flood { count, uri } = parse(call)?;
+            let told = json!({"uri": uri, "pad": "x".repeat(4_000)}).to_string();
+            for _ in 0..count {
+                let _ = call.notify.send(notification("notifications/resources/updated", &told));
+                // The pipe's other end sets the pace.
+                tokio::task::yield_now().await;
+            }
+            Ok(text_result("flooded"))
         }
         "grandchild" => {
             let pids =

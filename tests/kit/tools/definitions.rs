@@ -45,6 +45,9 @@ const TOOLS: [(&str, &str, &[&str]); 18] = [
     ("late", "Is there once the tools have changed", &[ANYTHING, READ_ONLY]),
 ];
 
+/// Beside what is offered besides tools.
+const FLOOD: (&str, &str, &[&str]) = ("flood", "Tells so often that a resource has changed", &[ANYTHING, READ_ONLY]);
+
 /// All tools in their fixed order, each as one JSON object.
 pub fn definitions(server: &Server) -> Vec<String> {
     let listed = if server.tools_have_changed() { TOOLS.len() } else { TOOLS.len() - 1 };
@@ -53,5 +56,6 @@ pub fn definitions(server: &Server) -> Vec<String> {
     };
     let extra =
         |number| format!(r#"{{"name":"extra_{number:04}","description":"One of many",{ANYTHING},{READ_ONLY}}}"#);
-    TOOLS[..listed].iter().map(render).chain((1..=server.options.extra_tools).map(extra)).collect()
+    let flood = server.options.offers.then_some(&FLOOD);
+    TOOLS[..listed].iter().chain(flood).map(render).chain((1..=server.options.extra_tools).map(extra)).collect()
 }
