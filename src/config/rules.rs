@@ -119,6 +119,7 @@ fn make_text_absolute(node: &mut Node, path: &[&str], places: &Places<'_>) {
 /// Checks what only several settings together can get wrong.
 pub(super) fn check(root: &Node, problems: &mut Problems) {
     check_auth(root, problems);
+    check_paths(root, problems);
     check_lease(root, problems);
     for entry in root.get(&["servers"]).map(Node::entries).into_iter().flatten() {
         check_server(entry, problems);
@@ -169,6 +170,20 @@ fn check_auth(root: &Node, problems: &mut Problems) {
             );
             problems.error(ErrorKind::Conflict, &place, message);
         }
+    }
+}
+
+/// Two endpoints, and what lies below them, are not one.
+fn check_paths(root: &Node, problems: &mut Problems) {
+    let Some((node, sse)) = root.get(&["server", "sse_path"]).and_then(|node| Some((node, node.text()?))) else {
+        return;
+    };
+    let mcp = text_at(root, &["server", "path"]).unwrap_or("/mcp");
+    let is_below =
+        |path: &str, other: &str| path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if is_below(sse, mcp) || is_below(mcp, sse) {
+        let reason = format!("`server.sse_path` and `server.path` overlap: {} and {}", quoted(sse), quoted(mcp));
+        problems.error(ErrorKind::Conflict, &node.place, Message::new(reason, "choose another one, such as \"/sse\""));
     }
 }
 

@@ -104,6 +104,10 @@ pub struct Listener {
     /// Path of the MCP endpoint.
     #[schemars(extend("x-format" = "url-path", "default" = "/mcp"))]
     pub path: Text,
+    /// Path of the two endpoints of 2024-11-05 (HTTP+SSE), for clients that know nothing later: a GET is the stream, and says
+    /// where messages are sent to. Absent: they are not served.
+    #[schemars(extend("x-format" = "url-path"))]
+    pub sse_path: Option<Text>,
     /// Whether each namespace is also served below the endpoint, as `/mcp/NAME`.
     pub namespace_paths: bool,
     /// The largest body of a request.
@@ -127,6 +131,13 @@ pub struct Listener {
     /// The most calls in flight of one session or connection; beyond it a call is refused as overload.
     #[schemars(range(min = 1, max = 100_000))]
     pub max_in_flight: u32,
+    /// The most messages in one array (batches of revisions up to 2025-03-26).
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_batch: u32,
+    /// The most messages that wait for a client that does not read, over stdio and over the endpoints of 2024-11-05; whoever has
+    /// more to say waits.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_outbox: u32,
     /// The most resources that one session or one stream of `subscriptions/listen` follows, and the most tasks.
     #[schemars(range(min = 1, max = 100_000))]
     pub max_subscriptions: u32,

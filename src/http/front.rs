@@ -30,8 +30,8 @@ pub struct Front {
     pub auth: Auth,
     /// What is served.
     pub router: Router,
-    /// The path of the MCP endpoint; what lies at and below it needs the scope `call`.
-    pub mcp_path: String,
+    /// The paths of the MCP endpoints; what lies at and below one needs the scope `call`.
+    pub mcp_paths: Vec<String>,
     /// The namespaces that are declared besides `default`.
     pub namespaces: BTreeSet<String>,
     /// The largest body of a request elsewhere.
@@ -108,7 +108,9 @@ impl Front {
     }
 
     fn is_mcp(&self, path: &str) -> bool {
-        path.strip_prefix(self.mcp_path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let is_at =
+            |mcp: &String| path.strip_prefix(mcp.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.mcp_paths.iter().any(is_at)
     }
 }
 

@@ -50,6 +50,8 @@ pub struct Settings {
     pub argument_bytes_max: usize,
     /// Calls in flight at once in one session or connection.
     pub in_flight_max: usize,
+    /// Messages that wait for a client that does not read, on one connection.
+    pub outbox_max: usize,
     /// How long discovery and lists wait for an upstream that was never heard of.
     pub first_list_wait_ms: u64,
     /// How long `durable_result` waits when it is not told.
@@ -95,6 +97,7 @@ impl Default for Settings {
             initialize_burst: 1_000,
             argument_bytes_max: 4 << 20,
             in_flight_max: 1_000,
+            outbox_max: 1_024,
             first_list_wait_ms: 10_000,
             result_wait_ms: 50_000,
             builtins: Builtins::default(),
@@ -115,7 +118,7 @@ pub struct Face {
     /// Legacy sessions.
     pub sessions: Sessions,
     /// How often sessions may be opened.
-    pub(super) opening: Mutex<Bucket>,
+    pub(in crate::mcp) opening: Mutex<Bucket>,
     /// Rendered pages of the tool list.
     pub(super) pages: Pages,
     /// Resources and prompts as each namespace sees them.

@@ -18,6 +18,7 @@ pub mod builtin;
 pub mod call;
 pub mod call_params;
 pub mod capabilities;
+pub mod connection;
 pub mod conversation;
 pub mod cursor;
 pub mod envelope;

@@ -54,7 +54,11 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
         origins: config.server.allowed_origins.iter().map(|origin| origin.to_string()).collect(),
     };
     let mcp = match roles.mcp {
-        true => mcp::http::router(assembly.face.clone(), &config.server.path, config.server.namespace_paths),
+        true => {
+            let face = &assembly.face;
+            let mcp = mcp::http::router(face.clone(), &config.server.path, config.server.namespace_paths);
+            config.server.sse_path.iter().fold(mcp, |mcp, path| mcp.merge(mcp::http::pair::router(face.clone(), path)))
+        }
         false => axum::Router::new(),
     };
     let parts = Parts {
@@ -68,7 +72,10 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
         guard: Guard::new(&guard).map_err(Failure::usage)?,
         auth: authentication(&loaded, listen, &assembly)?,
         router: router(mcp, parts),
-        mcp_path: config.server.path.to_string(),
+        mcp_paths: std::iter::once(&config.server.path)
+            .chain(&config.server.sse_path)
+            .map(|path| path.to_string())
+            .collect(),
         namespaces: config.namespaces.keys().cloned().collect(),
         body_bytes_max: config.server.max_body_bytes.len(),
     });

@@ -87,7 +87,7 @@ pub fn face(config: &Config, retry: bool) -> face::Settings {
         envelope: envelope::Limits {
             bytes_max: config.server.max_body_bytes.len(),
             depth_max: config.server.max_depth as usize,
-            ..envelope::Limits::default()
+            batch_max: config.server.max_batch as usize,
         },
         body_timeout_ms: millis(config.server.body_timeout.0),
         response: response(config.server.response),
@@ -101,6 +101,7 @@ pub fn face(config: &Config, retry: bool) -> face::Settings {
         initialize_rate: config.server.max_initialize_rate,
         initialize_burst: config.server.max_initialize_burst,
         in_flight_max: config.server.max_in_flight as usize,
+        outbox_max: config.server.max_outbox as usize,
         listeners_max: config.server.max_subscription_streams as usize,
         argument_bytes_max: config.limits.argument_bytes.len(),
         result_wait_ms: config.defaults.wait.0,

@@ -33,6 +33,7 @@ mod exact_bytes;
 mod exact_bytes_besides;
 mod handles;
 mod hostile;
+mod http_sse;
 mod http_tools;
 mod identity;
 mod init;

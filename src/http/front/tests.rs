@@ -14,7 +14,14 @@ use crate::http::local_token::{self, LocalToken};
 fn front(auth: Auth, router: Router) -> Front {
     let listen = "127.0.0.1:7400".parse().unwrap();
     let guard = Guard::new(&GuardSettings { listen, hosts: vec![], origins: vec![] }).unwrap();
-    Front { guard, auth, router, mcp_path: "/mcp".into(), namespaces: ["acme".to_owned()].into(), body_bytes_max: 8 }
+    Front {
+        guard,
+        auth,
+        router,
+        mcp_paths: vec!["/mcp".into()],
+        namespaces: ["acme".to_owned()].into(),
+        body_bytes_max: 8,
+    }
 }
 
 fn connection() -> Connection {
