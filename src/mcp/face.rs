@@ -1,5 +1,6 @@
 //! What every transport of the protocol face shares: the engine, the settings, the lists. Speaks no transport.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use super::sealed_state;
 use super::session::Sessions;
 use crate::engine::Engine;
 use crate::engine::catalog::{Listing, ResponseMode};
+use crate::model::id::ExecutionId;
 
 /// How clients are served. Durations in milliseconds.
 #[derive(Clone, Debug)]
@@ -127,6 +129,8 @@ pub struct Face {
     pub state_keys: sealed_state::Keys,
     /// Places for streams of `subscriptions/listen`.
     pub(super) listeners: Arc<Semaphore>,
+    /// Tasks of 2025-11-25 whose sessions are told of them, with the session's name.
+    pub(super) told_tasks: Mutex<HashSet<(String, ExecutionId)>>,
     /// Authenticates cursors; the same for the life of the process, a stale cursor is a clear error.
     pub(super) cursor_key: [u8; 32],
     /// Seal what clients bring back.
@@ -152,6 +156,7 @@ impl Face {
             offerings: Offerings::default(),
             state_keys: sealed_state::Keys::random(),
             listeners: Arc::new(Semaphore::new(settings.listeners_max)),
+            told_tasks: Mutex::default(),
             cursor_key,
             keys: Mutex::default(),
             draining: CancellationToken::new(),
