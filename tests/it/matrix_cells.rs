@@ -295,8 +295,7 @@ impl Scene<'_> {
 
     async fn handle_and_result(&self) -> String {
         let name = self.name("");
-        let params =
-            json!({"name": "slow", "arguments": self.held(&name), "_meta": {"durable-mcp/wait": 100}});
+        let params = json!({"name": "slow", "arguments": self.held(&name), "_meta": {"durable-mcp/wait": 100}});
         let handle = self.client().ask("tools/call", params).await;
         let id = execution(&handle)["id"].as_str().unwrap().to_owned();
         let words = text(&handle);
@@ -368,7 +367,8 @@ impl Scene<'_> {
     async fn task_cancel(&self) -> String {
         let name = self.name("");
         if self.client().revision < "2025-11-25" {
-            let answer = self.ask_task("tasks/cancel", &json!({"taskId": "01938c5e-0000-7000-8000-000000000000"})).await;
+            let answer =
+                self.ask_task("tasks/cancel", &json!({"taskId": "01938c5e-0000-7000-8000-000000000000"})).await;
             return match answer["error"]["code"].as_i64() {
                 Some(-32601) => "no such method: -32601".to_owned(),
                 _ => answer.to_string(),

@@ -44,8 +44,9 @@ impl Scene {
             }
             other => panic!("no transport {other}"),
         };
-        let shared = server_table("kit", &kit, &format!("concurrency = 256\n[servers.kit.tools.slow_structured]\n{POLICY}"));
-        let own = server_table("own", &kit, "isolation = \"session\"\n").replace("prefix = \"\"", "prefix = \"own\"");
+        let shared =
+            server_table("kit", &kit, &format!("concurrency = 256\n[servers.kit.tools.slow_structured]\n{POLICY}"));
+        let own = server_table("own", &kit, "isolation = \"session\"\n").replace("prefix = \"\"\n", "");
         let serve = folder.clone().config(&format!("{HEAD}{shared}{own}")).serve().await;
         let runs = Runs::watch(ledger.path());
         Scene { kit, _running: running, serve, runs, folder }
@@ -66,7 +67,8 @@ impl Scene {
             ("serve", _) => Client::http(self.serve.url(), revision).await,
             ("wrap", Some(setup)) => Client::pipe(&setup.wrap(&self.kit), revision).await,
             ("connect", _) => {
-                let argv = [program_binary().to_str().unwrap(), "connect", "--url", self.serve.url()].map(str::to_owned);
+                let argv =
+                    [program_binary().to_str().unwrap(), "connect", "--url", self.serve.url()].map(str::to_owned);
                 Client::pipe(&Target::command(argv), revision).await
             }
             (other, _) => panic!("no way {other}"),

@@ -132,7 +132,8 @@ impl Table {
 
     /// The rules as a table of the page.
     pub fn page(&self) -> String {
-        let mut out = String::from("| what | client | by | upstream | over | outcome | says |\n|---|---|---|---|---|---|---|\n");
+        let mut out =
+            String::from("| what | client | by | upstream | over | outcome | says |\n|---|---|---|---|---|---|---|\n");
         for behaviour in BEHAVIOURS {
             for rule in &self.0[behaviour] {
                 let any = |words: Option<String>| words.unwrap_or_else(|| "any".to_owned());
@@ -179,9 +180,8 @@ impl Rule {
             return Err("a rule has an outcome and a section of the specification".to_owned());
         }
         let heads = ["{client}/", "{upstream}/", "seps/", "ext-tasks/"];
-        let names_place = |spec: &&String| {
-            spec.contains('#') && (heads.iter().chain(&REVISIONS).any(|head| spec.starts_with(head)))
-        };
+        let names_place =
+            |spec: &&String| spec.contains('#') && (heads.iter().chain(&REVISIONS).any(|head| spec.starts_with(head)));
         match self.spec.iter().find(|spec| !names_place(spec)) {
             Some(spec) => Err(format!("{spec:?} names no section: revision/path#section")),
             None => Ok(()),
@@ -267,6 +267,7 @@ fn a_table_with_a_hole_a_dead_rule_or_an_unknown_name_is_refused() {
     refused(&format!("{whole}{}", rule("batch]]")), "is no behaviour");
     refused(&format!("{whole}{}", rule("plain]]\nclient = \"2025-06-19\"")), "names no revision");
     refused(&format!("{whole}{}", rule("plain]]\nby = [\"sse\"]")), "is none of");
-    refused(&rule("plain]]\nclient = \"< 2026-07-28\""), "no rule for plain: client 2026-07-28");
+    let without = whole.replace("[[task-cancel]]\noutcome", "[[task-cancel]]\nclient = \"2025-03-26\"\noutcome");
+    refused(&without, "no rule for task-cancel: client 2024-11-05 by serve");
     refused(&rule("plain]]\nbye = 1"), "unknown field");
 }

@@ -23,7 +23,13 @@ pub struct Server {
 impl Server {
     pub fn new(options: Options) -> Server {
         let ledger = options.ledger.clone().map(Ledger::new);
-        Server { options, ledger, calls: AtomicU64::new(0), questions: AtomicU64::new(0), tools_changed: broadcast::channel(4).0 }
+        Server {
+            options,
+            ledger,
+            calls: AtomicU64::new(0),
+            questions: AtomicU64::new(0),
+            tools_changed: broadcast::channel(4).0,
+        }
     }
 
     /// An id for a request to a client, as JSON: used once in this process.

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 pub use definitions::definitions;
 
-use crate::corpus;
 use crate::Era;
+use crate::corpus;
 use crate::ledger::{Ledger, Origin};
 use crate::protocol::notification;
 use crate::server::{Running, Server};
