@@ -4,6 +4,7 @@
 
 mod auth;
 mod bench;
+mod cases_balancer;
 mod cases_deadline;
 mod cases_disconnect;
 mod cases_duplicates;
