@@ -27,7 +27,7 @@ pub struct Client {
 
 enum Line {
     Http { url: String, session: Option<String> },
-    Pipe(Pipe),
+    Pipe(Box<Pipe>),
 }
 
 /// A request that was sent. Dropped over HTTP, its connection ends.
@@ -56,7 +56,7 @@ impl Client {
 
     /// A client that starts a stdio server.
     pub async fn pipe(target: &Target, revision: &'static str) -> Client {
-        let client = Client { revision, line: Line::Pipe(Pipe::start(target)), next_id: AtomicU64::new(1) };
+        let client = Client { revision, line: Line::Pipe(Box::new(Pipe::start(target))), next_id: AtomicU64::new(1) };
         if revision != MODERN {
             let hello = json!({"protocolVersion": revision, "capabilities": capabilities(revision),
                 "clientInfo": {"name": "raw", "version": "1"}});
@@ -145,8 +145,9 @@ impl Client {
         match self.line {
             Line::Http { .. } => None,
             Line::Pipe(pipe) => {
-                pipe.reader.abort();
-                Some(pipe.child)
+                let Pipe { child, reader, .. } = *pipe;
+                reader.abort();
+                Some(child)
             }
         }
     }
