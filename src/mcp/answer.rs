@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::earlier;
 use super::face::{Builtins, SERVER_INFO};
 use super::frame;
 use super::id::Id;
@@ -172,6 +173,11 @@ fn without_null(mut data: serde_json::Value) -> serde_json::Value {
 }
 
 fn complete(raw: &RawValue, head: &Head, attached: bool, era: Era) -> String {
+    let fitting = match era {
+        Era::Legacy => earlier::result(raw),
+        Era::Modern => None,
+    };
+    let raw = fitting.as_deref().unwrap_or(raw);
     let execution = execution_member(head, attached);
     let additions = Additions {
         execution: Some(&execution),

@@ -46,6 +46,14 @@ impl Door {
         }
     }
 
+    /// The part of a result that a client of the revision can read: up to 2025-11-25 no structured content but objects.
+    fn reads(&self, text: &str) -> String {
+        match self.is_modern() {
+            true => text.to_owned(),
+            false => text.replace(r#","structuredContent":[1,2.0,null]"#, ""),
+        }
+    }
+
     /// Sends a request; `params` are the members of its params, `meta` those of its `_meta`, both without braces.
     pub async fn ask(&mut self, method: &str, params: &str, meta: &str) -> String {
         let envelope = if self.is_modern() { ENVELOPE } else { "" };
@@ -165,7 +173,7 @@ async fn passes(target: &Target, place: &str) {
         let place = format!("{place}, {}", if door.is_modern() { "2026-07-28" } else { "2025-11-25" });
         for (case, text) in corpus() {
             let answer = door.call("corpus", &format!(r#"{{"case":"{case}"}}"#)).await;
-            assert_eq!(without_additions(result(&answer)), text, "{case} through {place}");
+            assert_eq!(without_additions(result(&answer)), door.reads(&text), "{case} through {place}");
         }
         for arguments in ARGUMENTS {
             let answer = door.call("echo", arguments).await;
@@ -261,7 +269,7 @@ async fn bytes_pass_under_a_prefix_with_a_key_and_again_from_the_store() {
                 let params = format!(r#""name":"far__corpus","arguments":{{"case":"{case}"}}"#);
                 let key = format!(r#""durable-mcp/idempotencyKey":"{case}""#);
                 let answer = door.ask("tools/call", &params, &key).await;
-                assert_eq!(without_additions(result(&answer)), text, "{case}, {round}");
+                assert_eq!(without_additions(result(&answer)), door.reads(&text), "{case}, {round}");
             }
             let list = door.ask("tools/list", "", "").await;
             let echo = tools(&list).into_iter().find(|tool| tool.contains("\"far__echo\"")).unwrap();

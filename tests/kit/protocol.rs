@@ -18,6 +18,9 @@ const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25
 
 #[derive(Deserialize)]
 pub struct Message<'a> {
+    /// The whole message as it came.
+    #[serde(skip)]
+    pub text: &'a str,
     #[serde(borrow)]
     pub id: Option<&'a RawValue>,
     pub method: Option<String>,
@@ -60,7 +63,9 @@ pub struct Reply {
 
 impl<'a> Message<'a> {
     pub fn parse(text: &'a str) -> Result<Message<'a>, Reply> {
-        serde_json::from_str(text).map_err(|error| failure("null", -32700, &error.to_string()).with_status(400))
+        let parsed: serde_json::Result<Message<'a>> = serde_json::from_str(text);
+        let refuse = |error: serde_json::Error| failure("null", -32700, &error.to_string()).with_status(400);
+        parsed.map(|message| Message { text, ..message }).map_err(refuse)
     }
 
     pub fn params(&self) -> Params<'a> {
@@ -91,6 +96,9 @@ pub async fn handle(server: &Server, message: &Message<'_>, caller: &Caller<'_>)
             && let Some(request_id) = params.request_id
         {
             caller.running.cancel(request_id.get());
+        }
+        if let (Some(id), None) = (message.id, &message.method) {
+            caller.running.told(id.get(), message.text);
         }
         return silence();
     };
@@ -232,7 +240,9 @@ async fn call(server: &Server, message: &Message<'_>, caller: &Caller<'_>) -> Re
         meta: &params.meta,
         params: message.params.map_or("{}", RawValue::get),
         headers: caller.headers,
+        revision: params.modern_version().unwrap_or(&server.options.revision),
         notify: caller.notify.clone(),
+        running: caller.running,
         cancelled,
     };
     let outcome = tools::run(server, &call).await;
@@ -240,7 +250,7 @@ async fn call(server: &Server, message: &Message<'_>, caller: &Caller<'_>) -> Re
     server.count_call();
     match outcome {
         Outcome::Result(result) if params.modern_version().is_some() => success(id, &as_modern(&result)),
-        Outcome::Result(result) => success(id, &result),
+        Outcome::Result(result) | Outcome::Typed(result) => success(id, &result),
         Outcome::Error { code, message, data } => failure_with(id, (code, &message), data.as_deref()),
         Outcome::Cancelled => silence(),
     }

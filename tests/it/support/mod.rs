@@ -6,6 +6,7 @@
 #![allow(dead_code)]
 
 pub mod answers;
+pub mod balancer;
 pub mod bytes;
 pub mod client;
 pub mod cut_proxy;

@@ -92,7 +92,7 @@ impl Shared {
                         pause = FIRST_PAUSE;
                     }
                 }
-                Ok(response) if response.status() == StatusCode::NOT_FOUND && session.id.is_some() => {
+                Ok(response) if response.status() == StatusCode::NOT_FOUND && session.given.id.is_some() => {
                     // The server forgot the session, most likely because it was started anew.
                     let _ = self.reopen(session.generation).await;
                     return;
