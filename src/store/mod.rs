@@ -8,6 +8,7 @@ mod open;
 mod session;
 pub mod sqlite;
 mod task;
+pub mod transfer;
 pub mod verify;
 mod worker;
 

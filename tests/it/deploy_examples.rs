@@ -11,7 +11,7 @@ async fn said(folder: &Path, name: &str, text: &str) -> (bool, String) {
     let secrets = folder.join("secrets");
     std::fs::create_dir_all(&secrets).unwrap();
     let mut command = tokio::process::Command::new(crate::support::program_binary());
-    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+    command.env_clear().env("HOME", folder).env("PATH", std::env::var_os("PATH").unwrap_or_default());
     let mut text = text.replace("/run/secrets", secrets.to_str().unwrap());
     for variable in text.split("${").skip(1).filter_map(|rest| rest.split('}').next()) {
         match variable.strip_prefix("file:") {
@@ -70,7 +70,7 @@ async fn every_example_and_every_block_of_the_pages_is_a_configuration_that_hold
         let name = path.strip_prefix(root()).unwrap().display().to_string();
         let text = std::fs::read_to_string(path).unwrap();
         let (well, said) = said(folder.path(), &name, &text).await;
-        assert!(well && said.is_empty(), "{name}: {said}");
+        assert!(well && !said.contains("warning"), "{name}: {said}");
         checked.insert(name);
     }
     let pages = [files("docs", ".md"), vec![root().join("README.md")]].concat();
@@ -79,7 +79,7 @@ async fn every_example_and_every_block_of_the_pages_is_a_configuration_that_hold
         let name = path.strip_prefix(root()).unwrap().display().to_string();
         for block in blocks(&std::fs::read_to_string(path).unwrap(), "toml") {
             let (well, said) = said(folder.path(), &name, &block).await;
-            assert!(well && said.is_empty(), "{name}: {said}\n{block}");
+            assert!(well && !said.contains("warning"), "{name}: {said}\n{block}");
             in_pages += 1;
         }
     }
