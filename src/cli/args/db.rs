@@ -72,7 +72,7 @@ pub struct BackupArgs {
     /// The file to make; only its owner can read it.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Write an archive, of which a store of any kind can be made, instead of a copy of the SQLite file.
+    /// Write an archive, rows of all tables in a form that no database owns, instead of a copy of the SQLite file.
     #[arg(long)]
     pub archive: bool,
     /// Replace a file that is there.

@@ -1,5 +1,5 @@
 //! `db backup FILE`: a copy of one store as of one moment, made while calls go on: of the SQLite file as it is, which is
-//! quick and opens as a store, or an archive, of which a store of any kind can be made.
+//! quick and opens as a store, or an archive, whose form no database owns.
 
 use std::ops::ControlFlow;
 
