@@ -92,6 +92,10 @@ pub enum Migrate {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Listener {
+    /// What a process does: `mcp` serves clients, `worker` runs tools, `scheduler` settles what is due. Processes that share a
+    /// store can share the work in any way.
+    #[schemars(length(min = 1, max = 3))]
+    pub roles: Vec<Role>,
     /// Address and port to listen on; port 0 takes a free one. Beyond loopback only with `auth.mode`.
     #[schemars(with = "String", extend("x-format" = "listen"))]
     pub listen: SocketAddr,
@@ -167,6 +171,18 @@ pub struct Listener {
     pub body_timeout: Millis,
     /// How long open requests and running calls get at shutdown; what is cut then is settled or goes on after the restart.
     pub shutdown_grace: Millis,
+    /// How long new connections are still taken at shutdown while `/readyz` says 503, so that a load balancer can turn away.
+    #[schemars(extend("x-max-ms" = 3_600_000))]
+    pub drain_delay: Millis,
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Mcp,
+    Worker,
+    Scheduler,
 }
 
 /// The worker inside this process.
@@ -179,6 +195,10 @@ pub struct Worker {
     /// How often the store is asked for work when no wake-up came.
     #[schemars(extend("x-min-ms" = 1))]
     pub poll_interval: Millis,
+    /// The only entries of `servers` and `tools` that this process runs; without it all. The others are offered here all the
+    /// same, and run by other processes on the same store.
+    #[schemars(length(max = 10_000), inner(length(min = 1)))]
+    pub runs: Option<Vec<Text>>,
 }
 
 /// Remote workers, which run tools over HTTP (`/worker/v1`).

@@ -10,7 +10,6 @@ use super::failure::Failure;
 use super::{known_tools, settings, signals};
 use crate::config::Loaded;
 use crate::config::settings::{AuthMode, Config};
-use crate::engine::Roles;
 use crate::http::auth::{self, Auth};
 use crate::http::front::Front;
 use crate::http::guard::{Guard, GuardSettings};
@@ -25,17 +24,16 @@ use crate::mcp;
 pub struct ServeOptions {
     /// The configuration.
     pub loaded: Loaded,
-    /// What the process does.
-    pub roles: Roles,
     /// Offers the demo tools.
     pub demo: bool,
 }
 
 /// Serves until a signal asks it to end.
 pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
-    let ServeOptions { loaded, roles, demo } = options;
+    let ServeOptions { loaded, demo } = options;
     let loaded = Arc::new(loaded);
     let config = &loaded.config;
+    let roles = settings::roles(config);
     let stop = signals::follow().map_err(|error| Failure::new(format!("signals cannot be followed: {error}")))?;
     let mode = match config.auth.mode {
         AuthMode::None => auth::Mode::None,
