@@ -10,9 +10,9 @@ use tokio::sync::watch;
 
 use super::remote::is_lane;
 use super::{Engine, Result, Roles};
+use crate::model::execution::State;
 use crate::model::id::{ExecutionId, ProcessId};
 use crate::model::principal::DEFAULT_NAMESPACE;
-use crate::model::execution::State;
 use crate::store::{LeaseKey, ListQuery, WorkerChange, WorkerKind, WorkerRow};
 
 /// Executions found `unknown` elsewhere that are looked at in one go.
@@ -52,9 +52,9 @@ struct Peer {
 impl Peer {
     fn runs(&self, upstream: &str) -> bool {
         // Of a release that said nothing anything may be true.
-        self.offered.as_ref().is_none_or(|offered| {
-            !offered.bound && offered.upstreams.iter().any(|running| running == upstream)
-        })
+        self.offered
+            .as_ref()
+            .is_none_or(|offered| !offered.bound && offered.upstreams.iter().any(|running| running == upstream))
     }
 
     fn schedules(&self) -> bool {

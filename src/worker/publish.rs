@@ -219,7 +219,8 @@ impl Elsewhere {
 }
 
 /// Why a server is down of which no worker is known.
-const RUN_BY_NOBODY: &str = "no living worker runs it; start a process with the role `worker` that has it in its configuration";
+const RUN_BY_NOBODY: &str =
+    "no living worker runs it; start a process with the role `worker` that has it in its configuration";
 
 /// What was last shown of one upstream.
 struct Follower {
