@@ -7,7 +7,7 @@ use super::args::{WorkersArgs, WorkersCommand, WorkersDrainArgs};
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::source::Source;
-use crate::engine::clock::Clock;
+use crate::engine::clock::now_of;
 use crate::engine::remote::{DrainRefused, drain, listing};
 use crate::model::id::ProcessId;
 
@@ -95,7 +95,7 @@ async fn drain_one(args: &WorkersDrainArgs, source: &Source, out: &Output) -> Re
         Source::Stores(stores) => {
             let mut drained = Err(DrainRefused::Missing);
             for named in stores {
-                drained = drain(&*named.store, (id, None), Clock::System.now_ms()).await;
+                drained = drain(&*named.store, (id, None), now_of(&*named.store).await?).await;
                 if !matches!(drained, Err(DrainRefused::Missing)) {
                     break;
                 }

@@ -194,6 +194,10 @@ impl Engine {
         settings: Settings,
         upstreams: &[String],
     ) -> Result<Arc<Self>> {
+        let clock = match clock {
+            Clock::System => Clock::aligned(async || store.clock_ms().await).await?,
+            other => other,
+        };
         let process = ProcessId::new(clock.now_ms(), &entropy());
         store.register_process(process, clock.now_ms()).await?;
         let worker_name = format!("{}.{}", hostname(), std::process::id());

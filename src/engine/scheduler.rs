@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::join_all;
 
+use super::clock::{ALIGN_EVERY, Clock};
 use super::{Engine, Result};
 use crate::model::decide::{Answer, Command};
 use crate::model::event::ExpiryCause;
@@ -87,12 +88,25 @@ impl Engine {
     pub fn start_loops(self: &Arc<Self>, scheduler: bool) {
         self.spawn(self.clone().heartbeat_loop());
         self.spawn(self.clone().foreign_loop());
+        if matches!(self.clock, Clock::Aligned(_)) {
+            self.spawn_until_stopped(self.clone().align_loop());
+        }
         if !self.settings.bound {
             self.spawn(self.clone().remote_loop());
         }
         if scheduler {
             self.spawn(self.clone().scheduler_loop());
             self.spawn(self.clone().retention_loop());
+        }
+    }
+
+    /// Keeps the clock with the store's.
+    async fn align_loop(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(ALIGN_EVERY).await;
+            if let Err(error) = self.clock.align(async || self.store.clock_ms().await).await {
+                tracing::warn!(code = error.code(), "the store's clock could not be asked for: {error}");
+            }
         }
     }
 

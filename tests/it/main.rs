@@ -40,6 +40,8 @@ mod install;
 mod kit_direct;
 mod lists;
 mod operate;
+mod replicas_roles;
+mod replicas_scene;
 mod sdk;
 mod sdk_scene;
 mod secrets;
