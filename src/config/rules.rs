@@ -45,6 +45,7 @@ impl Places<'_> {
 /// Makes paths absolute and fills in the defaults that depend on the machine. Returns the data folder.
 pub(super) fn resolve(root: &mut Node, places: &Places<'_>, problems: &mut Problems) -> PathBuf {
     make_absolute(root, &["store", "data_dir"], places);
+    make_absolute(root, &["store", "root_certificates"], places);
     if text_at(root, &["store", "data_dir"]).is_none() {
         let folder = places.data_dir().unwrap_or_else(|| {
             let message = Message::new("neither XDG_DATA_HOME nor HOME is set", "set store.data_dir");

@@ -12,9 +12,22 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
 use crate::store;
+
+/// Asks a store what its clock shows.
+pub type Ask<'a> = &'a (dyn Fn() -> BoxFuture<'static, store::Result<Option<i64>>> + Send + Sync);
+
+/// How a store is asked what its clock shows.
+pub fn asks(store: Arc<dyn store::Store>) -> impl Fn() -> BoxFuture<'static, store::Result<Option<i64>>> + Send + Sync {
+    move || {
+        let store = store.clone();
+        async move { store.clock_ms().await }.boxed()
+    }
+}
 
 /// Where `now` comes from.
 #[derive(Clone, Debug, Default)]
@@ -77,18 +90,18 @@ impl Clock {
     }
 
     /// The machine's clock, aligned with the store's where that has one. `ask` asks the store for it.
-    pub async fn aligned(ask: impl AsyncFn() -> store::Result<Option<i64>>) -> store::Result<Clock> {
+    pub async fn aligned(ask: Ask<'_>) -> store::Result<Clock> {
         let aligned = Aligned::new();
-        match aligned.ask(FIRST_ANSWERS, &ask).await? {
+        match aligned.ask(FIRST_ANSWERS, ask).await? {
             true => Ok(Clock::Aligned(Arc::new(aligned))),
             false => Ok(Clock::System),
         }
     }
 
     /// Asks the store for its clock again, and says when the machine's differs from it.
-    pub async fn align(&self, ask: impl AsyncFn() -> store::Result<Option<i64>>) -> store::Result<()> {
+    pub async fn align(&self, ask: Ask<'_>) -> store::Result<()> {
         match self {
-            Clock::Aligned(aligned) => aligned.ask(LATER_ANSWERS, &ask).await.map(drop),
+            Clock::Aligned(aligned) => aligned.ask(LATER_ANSWERS, ask).await.map(drop),
             Clock::System | Clock::Manual(_) => Ok(()),
         }
     }
@@ -148,7 +161,7 @@ impl Aligned {
 
     /// Asks some times; false when the store has no clock of its own. One answer is as late as it took to come, at most:
     /// half of that is the best guess.
-    async fn ask(&self, times: usize, ask: &impl AsyncFn() -> store::Result<Option<i64>>) -> store::Result<bool> {
+    async fn ask(&self, times: usize, ask: Ask<'_>) -> store::Result<bool> {
         for _ in 0..times {
             let asked_ms = self.steady_ms();
             let Some(told_ms) = ask().await? else { return Ok(false) };

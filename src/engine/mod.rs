@@ -195,7 +195,7 @@ impl Engine {
         upstreams: &[String],
     ) -> Result<Arc<Self>> {
         let clock = match clock {
-            Clock::System => Clock::aligned(async || store.clock_ms().await).await?,
+            Clock::System => Clock::aligned(&clock::asks(store.clone())).await?,
             other => other,
         };
         let process = ProcessId::new(clock.now_ms(), &entropy());

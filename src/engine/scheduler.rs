@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::join_all;
 
-use super::clock::{ALIGN_EVERY, Clock};
+use super::clock::{ALIGN_EVERY, Clock, asks};
 use super::{Engine, Result};
 use crate::model::decide::{Answer, Command};
 use crate::model::event::ExpiryCause;
@@ -104,7 +104,7 @@ impl Engine {
     async fn align_loop(self: Arc<Self>) {
         loop {
             tokio::time::sleep(ALIGN_EVERY).await;
-            if let Err(error) = self.clock.align(async || self.store.clock_ms().await).await {
+            if let Err(error) = self.clock.align(&asks(self.store.clone())).await {
                 tracing::warn!(code = error.code(), "the store's clock could not be asked for: {error}");
             }
         }

@@ -47,13 +47,15 @@ async fn a_call_starts_at_one_process_runs_at_another_and_is_cancelled_at_a_thir
     let asking = tokio::spawn(async move { call(&url, &asked).await });
     fleet.ledger.wait_for_start("long", DEADLINE).await;
     let id = a.executions().await[0]["id"].as_str().unwrap().to_owned();
-    let watching = b.setup.start(&["executions", "tail", &id, "--url", &b.at("")]);
-    watching.line_with("leased").await;
+    let watching = b.setup.start(&["executions", "tail", "--follow", "--tool", "slow", "--url", &b.at("")]);
+    watching.line_with(&id).await;
+    let waiting = b.setup.start(&["executions", "wait", &id, "--json", "--url", &b.at("")]);
     let ran = c.setup.cli(&["executions", "cancel", &id, "--reason", "enough", "--url", &c.at("")]).await;
     assert!(ran.status.success(), "{}", ran.stderr);
     eventually("the tool is told", DEADLINE, || fleet.ledger.cancels("long") == 1).await;
     assert_eq!(asking.await.unwrap().answer().state, "cancelled");
     watching.line_with("cancelled").await;
+    waiting.line_with("\"cancelled\"").await;
 
     // Nobody but those with the role has the endpoint; everybody has health.
     for (program, status) in [(&a, 200), (&worker, 404), (&scheduler, 404)] {
@@ -113,14 +115,11 @@ async fn a_call_that_no_living_worker_runs_waits_its_time_and_says_so() {
     let mut worker = fleet.start("worker").await;
     offers(&a, "slow").await;
     assert!(worker.sigterm().await.success());
-    let answer = call(a.url(), &Call::slow("slow", "lonely", 0.01)).await.answer();
-    assert_eq!(answer.state, "failed", "{answer:?}");
-    assert!(answer.text().contains("no living worker runs"), "{answer:?}");
+    let refused = call(a.url(), &Call::slow("slow", "lonely", 0.01)).await;
+    assert!(matches!(&refused, Told::Error(-31429, words) if words.contains("no living worker runs")), "{refused:?}");
     assert!(fleet.ledger.starts("lonely").is_empty());
     // One that comes in time takes it.
     let wanted = Call::slow("slow", "patient", 0.01);
-    let setup = fleet.setup.clone().env("DURABLE_MCP_DEFAULTS_QUEUE_TIMEOUT", "");
-    drop(setup);
     let waits = call_with(a.url(), &wanted, json!({"durable-mcp/wait": 0, "durable-mcp/idempotencyKey": wanted.key}));
     let handle = waits.await.answer();
     assert_eq!(handle.state, "ready");

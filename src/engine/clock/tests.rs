@@ -2,21 +2,30 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use futures_util::future::ready;
+
 use super::*;
+
+/// A store whose clock shows what `now` says.
+fn tells(
+    now: impl Fn() -> store::Result<Option<i64>> + Send + Sync,
+) -> impl Fn() -> BoxFuture<'static, store::Result<Option<i64>>> + Send + Sync {
+    move || ready(now()).boxed()
+}
 
 const HOUR_MS: i64 = 3_600_000;
 
 #[tokio::test]
 async fn a_store_without_a_clock_leaves_the_machines() {
-    let clock = Clock::aligned(async || Ok(None)).await.unwrap();
+    let clock = Clock::aligned(&tells(|| Ok(None))).await.unwrap();
     assert!(matches!(clock, Clock::System));
 }
 
 #[tokio::test]
 async fn a_clock_follows_the_stores_and_says_how_far_the_machines_is_off() {
     for off_ms in [HOUR_MS, -HOUR_MS] {
-        let store_ms = || system_ms() - off_ms;
-        let clock = Clock::aligned(async || Ok(Some(store_ms()))).await.unwrap();
+        let store_ms = move || system_ms() - off_ms;
+        let clock = Clock::aligned(&tells(move || Ok(Some(store_ms())))).await.unwrap();
         assert!((clock.now_ms() - store_ms()).abs() <= 500, "{} against {}", clock.now_ms(), store_ms());
         let Clock::Aligned(aligned) = &clock else { panic!("{clock:?}") };
         // It was said at the start, and is not said again until it changes.
@@ -32,10 +41,10 @@ async fn a_clock_follows_the_stores_and_says_how_far_the_machines_is_off() {
 #[tokio::test]
 async fn the_median_of_what_was_heard_counts_and_one_wrong_node_changes_nothing() {
     let asked = AtomicI64::new(0);
-    let ask = async || {
+    let ask = tells(|| {
         let wrong = asked.fetch_add(1, Ordering::SeqCst) % 3 == 0;
         Ok(Some(system_ms() + if wrong { HOUR_MS } else { 0 }))
-    };
+    });
     let clock = Clock::aligned(&ask).await.unwrap();
     for _ in 0..4 {
         clock.align(&ask).await.unwrap();
@@ -46,7 +55,7 @@ async fn the_median_of_what_was_heard_counts_and_one_wrong_node_changes_nothing(
 #[tokio::test]
 async fn small_corrections_never_turn_the_clock_back_and_large_ones_are_made() {
     let ahead_ms = AtomicI64::new(800);
-    let ask = async || Ok(Some(system_ms() + ahead_ms.load(Ordering::SeqCst)));
+    let ask = tells(|| Ok(Some(system_ms() + ahead_ms.load(Ordering::SeqCst))));
     let clock = Clock::aligned(&ask).await.unwrap();
     let before_ms = clock.now_ms();
     ahead_ms.store(0, Ordering::SeqCst);
@@ -65,9 +74,9 @@ async fn small_corrections_never_turn_the_clock_back_and_large_ones_are_made() {
 
 #[tokio::test]
 async fn an_error_of_the_store_is_passed_on_and_leaves_the_clock_as_it_was() {
-    let clock = Clock::aligned(async || Ok(Some(HOUR_MS))).await.unwrap();
-    let down = async || Err(store::Error::Unavailable("down".into()));
-    assert!(clock.align(down).await.is_err());
+    let clock = Clock::aligned(&tells(|| Ok(Some(HOUR_MS)))).await.unwrap();
+    let down = tells(|| Err(store::Error::Unavailable("down".into())));
+    assert!(clock.align(&down).await.is_err());
     assert!((clock.now_ms() - HOUR_MS).abs() < HOUR_MS / 2);
-    assert!(Clock::aligned(down).await.is_err());
+    assert!(Clock::aligned(&down).await.is_err());
 }
