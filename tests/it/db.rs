@@ -126,7 +126,7 @@ async fn an_archive_made_beside_a_running_server_becomes_a_store_that_goes_on() 
     std::fs::write(&archive, &bytes[..bytes.len() - 1]).unwrap();
     let cut = program.setup.cli(&[into.as_slice(), &["--force"]].concat()).await;
     assert_exit(&cut, 1);
-    assert!(cut.stderr.contains("left as it was"), "{}", cut.stderr);
+    assert!(cut.stderr.contains("left as it is"), "{}", cut.stderr);
     assert_eq!(verified(&program.setup, &store, 0).await["executions"], 20);
 
     let setup = Setup::new(&format!("[store]\nurl = {:?}\n", url(&store))).flag("--demo");

@@ -340,7 +340,7 @@ fn the_compose_file_is_a_whole_installation_that_nobody_else_reaches() {
             ("command: [serve]", "command: [serv]", "serv"),
             ("${CRM_TOKEN:-}", "${CRM_TOKEN}", "no default"),
             ("limits: { cpus: \"1\", memory: 512M }", "limits: { cpus: \"1\" }", "no limits"),
-            ("restart: unless-stopped\n  stop", "restart: never\n  stop", "start it again"),
+            ("restart: unless-stopped\n  stop", "restart: never\n  stop", "starts it again"),
         ],
     );
 }
