@@ -113,11 +113,7 @@ fn write(path: &Path, parts: &mut Parts) -> Result<Sums> {
         .map_err(|error| Error::CannotWrite(format!("{}: {error}", path.display())))?;
     let mut sums = Sums::default();
     let transaction = connection.transaction().map_err(named)?;
-    loop {
-        let page = match parts.blocking_recv().ok_or_else(broken_off)?? {
-            Part::Page(page) => page,
-            Part::End => break,
-        };
+    while let Part::Page(page) = parts.blocking_recv().ok_or_else(broken_off)?? {
         let mut statement = transaction.prepare_cached(&insert(page.table)).map_err(named)?;
         for row in &page.rows {
             let values = row.iter().zip(page.table.columns).map(|(cell, column)| value(cell, column));
