@@ -49,7 +49,7 @@ fn image_faults(dockerfile: &str) -> Vec<String> {
     let stages = stages(dockerfile);
     let (Some(build), Some(last)) = (stages.first(), stages.last()) else { return vec!["no stage".into()] };
     let all = || stages.iter().flatten();
-    let one = |name: &str| last.iter().filter(|at| at.name == name).last();
+    let one = |name: &str| last.iter().rfind(|at| at.name == name);
     let rest = |name: &str| one(name).map(|at| at.rest.as_str()).unwrap_or_default();
 
     rule(stages.len() >= 2 && last[0].rest == "scratch", "the image is not empty but for the program");
