@@ -45,6 +45,7 @@ impl Places<'_> {
 /// Makes paths absolute and fills in the defaults that depend on the machine. Returns the data folder.
 pub(super) fn resolve(root: &mut Node, places: &Places<'_>, problems: &mut Problems) -> PathBuf {
     make_absolute(root, &["store", "data_dir"], places);
+    make_absolute(root, &["store", "root_certificates"], places);
     if text_at(root, &["store", "data_dir"]).is_none() {
         let folder = places.data_dir().unwrap_or_else(|| {
             let message = Message::new("neither XDG_DATA_HOME nor HOME is set", "set store.data_dir");
@@ -121,6 +122,7 @@ pub(super) fn check(root: &Node, problems: &mut Problems) {
     check_auth(root, problems);
     check_paths(root, problems);
     check_lease(root, problems);
+    check_runs(root, problems);
     for entry in root.get(&["servers"]).map(Node::entries).into_iter().flatten() {
         check_server(entry, problems);
     }
@@ -200,6 +202,19 @@ fn check_lease(root: &Node, problems: &mut Problems) {
         let message =
             Message::new("`lease.heartbeat` is not below `lease.ttl`", "use a third of the TTL, or leave it out");
         problems.error(ErrorKind::Conflict, &node.place, message);
+    }
+}
+
+/// A worker runs what is configured; a name that is not would mean a host that silently runs nothing.
+fn check_runs(root: &Node, problems: &mut Problems) {
+    let Some(Value::Array(chosen)) = root.get(&["worker", "runs"]).map(|node| &node.value) else { return };
+    for node in chosen {
+        let Some(name) = node.text() else { continue };
+        if !["servers", "tools"].iter().any(|section| root.get(&[section, name]).is_some()) {
+            let reason = format!("`worker.runs` names {}, which is neither a server nor a tool", quoted(name));
+            let next = "use names from [servers.NAME] and [tools.NAME]";
+            problems.error(ErrorKind::Conflict, &node.place, Message::new(reason, next));
+        }
     }
 }
 

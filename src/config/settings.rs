@@ -66,6 +66,46 @@ pub struct Store {
     pub data_dir: Option<Text>,
     /// Whether a start migrates the store or only checks that it is current.
     pub migrate: Migrate,
+    /// PostgreSQL: where to listen for wake-ups, past a pooler; without it at `url`, unless that is a pooler.
+    #[schemars(extend("x-format" = "postgres", "x-secret" = false, "x-url" = true))]
+    pub listen_url: Option<Secret>,
+    /// PostgreSQL: the schema of the tables; without it the first one of the role's `search_path`.
+    #[schemars(length(min = 1, max = 63))]
+    pub schema: Option<Text>,
+    /// PostgreSQL: how far transactions are kept apart; what is written is right with both.
+    pub isolation: Isolation,
+    /// PostgreSQL: `url` leads to a pooler in transaction mode, where nothing outlives a transaction.
+    pub pooled: bool,
+    /// PostgreSQL: the certificates to trust, as a PEM file; without it those of the system.
+    #[schemars(extend("x-format" = "path"))]
+    pub root_certificates: Option<Text>,
+    /// PostgreSQL: connections for reads and rare writes; the writer and wake-ups have two of their own.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub max_connections: u32,
+    /// PostgreSQL: a connection that nobody used for so long is closed.
+    #[schemars(extend("x-min-ms" = 100))]
+    pub connection_idle: Millis,
+    /// PostgreSQL: a connection this old is closed once it is free, so that a fail-over or a new password reaches all.
+    #[schemars(extend("x-min-ms" = 1000))]
+    pub connection_life: Millis,
+    /// PostgreSQL: how long opening a connection may take, TLS and password included.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub connect_timeout: Millis,
+    /// PostgreSQL: how long a statement may run.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub statement_timeout: Millis,
+    /// PostgreSQL: how long nothing may be heard of a commit before its connection is closed and the same is written again.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub commit_deadline: Millis,
+    /// PostgreSQL: how long a call may wait for the database in all before it is refused, to be repeated.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub answer_deadline: Millis,
+    /// PostgreSQL: how often other processes' changes are looked for where nothing wakes us.
+    #[schemars(extend("x-min-ms" = 1, "x-max-ms" = 60_000))]
+    pub poll_interval: Millis,
+    /// PostgreSQL: a process of which nothing was heard for so long counts as dead.
+    #[schemars(extend("x-min-ms" = 300, "x-max-ms" = 3_600_000))]
+    pub process_ttl: Millis,
     /// How long a write waits for another process that holds the SQLite file.
     #[schemars(extend("x-min-ms" = 1))]
     pub busy_timeout: Millis,
@@ -75,9 +115,17 @@ pub struct Store {
     /// The most writes that wait for a commit; beyond it calls are refused as overload.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_queue: u32,
-    /// Connections that only read.
+    /// SQLite: connections that only read.
     #[schemars(range(min = 1, max = 64))]
     pub readers: u32,
+}
+
+/// How far transactions of a PostgreSQL store are kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    Serializable,
+    ReadCommitted,
 }
 
 /// What a start does with the schema of the store.
@@ -92,6 +140,10 @@ pub enum Migrate {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Listener {
+    /// What a process does: `mcp` serves clients, `worker` runs tools, `scheduler` settles what is due. Processes that share a
+    /// store can share the work in any way.
+    #[schemars(length(min = 1, max = 3))]
+    pub roles: Vec<Role>,
     /// Address and port to listen on; port 0 takes a free one. Beyond loopback only with `auth.mode`.
     #[schemars(with = "String", extend("x-format" = "listen"))]
     pub listen: SocketAddr,
@@ -178,6 +230,18 @@ pub struct Listener {
     pub body_timeout: Millis,
     /// How long open requests and running calls get at shutdown; what is cut then is settled or goes on after the restart.
     pub shutdown_grace: Millis,
+    /// How long new connections are still taken at shutdown while `/readyz` says 503, so that a load balancer can turn away.
+    #[schemars(extend("x-max-ms" = 3_600_000))]
+    pub drain_delay: Millis,
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Mcp,
+    Worker,
+    Scheduler,
 }
 
 /// The worker inside this process.
@@ -190,6 +254,10 @@ pub struct Worker {
     /// How often the store is asked for work when no wake-up came.
     #[schemars(extend("x-min-ms" = 1))]
     pub poll_interval: Millis,
+    /// The only entries of `servers` and `tools` that this process runs; without it all. The others are offered here all the
+    /// same, and run by other processes on the same store.
+    #[schemars(length(max = 10_000), inner(length(min = 1)))]
+    pub runs: Option<Vec<Text>>,
 }
 
 /// Remote workers, which run tools over HTTP (`/worker/v1`).

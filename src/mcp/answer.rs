@@ -59,7 +59,8 @@ pub fn settled(settled: &Settled, attached: bool, audience: Audience) -> Reply {
         (State::Completed, None) => text(&payload_gone(head), true, head, (attached, audience.era)),
         (State::Failed, Some(error)) => Reply::RawError(error.to_string()),
         (State::Failed, None) if is_queue_timeout(head) => {
-            Reply::Error(overload("the call waited too long in the queue and was not started; try again later".into()))
+            let reason = head.error.as_ref().map_or("the call waited too long in the queue", |error| &error.message);
+            Reply::Error(overload(format!("{reason}; try again later")))
         }
         (State::Failed, None) => text(&failed(head), true, head, (attached, audience.era)),
         (State::Cancelled, _) => text(&cancelled(head), true, head, (attached, audience.era)),

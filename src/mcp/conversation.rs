@@ -196,6 +196,13 @@ impl Conversation {
                 }
             }
             let Some(ticket) = &mut self.ticket else { return std::future::pending().await };
+            let time_is_up = async {
+                tokio::select! {
+                    () = tokio::time::sleep_until(self.deadline) => {}
+                    // This process ends, and the call goes on, or its end is stored: the handle says where to ask.
+                    () = self.face.handing_over.cancelled() => {}
+                }
+            };
             let withdrawn = async {
                 match &self.flight {
                     Some(flight) => flight.withdrawn.cancelled().await,
@@ -244,7 +251,7 @@ impl Conversation {
                         return step;
                     }
                 }
-                () = tokio::time::sleep_until(self.deadline) => {
+                () = time_is_up => {
                     if self.related.is_some() {
                         return self.answered(experimental::over(), Kind::Handle);
                     }

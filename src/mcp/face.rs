@@ -137,6 +137,8 @@ pub struct Face {
     pub(super) keys: Mutex<Keys>,
     /// Ends when clients should be told to leave.
     pub draining: CancellationToken,
+    /// Ends when whoever waits for a call gets what lets it go on elsewhere: a handle, or the wish to come back.
+    pub handing_over: CancellationToken,
 }
 
 /// Our own `serverInfo`, as JSON.
@@ -160,6 +162,7 @@ impl Face {
             cursor_key,
             keys: Mutex::default(),
             draining: CancellationToken::new(),
+            handing_over: CancellationToken::new(),
             engine,
             settings,
         })

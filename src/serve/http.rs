@@ -1,16 +1,17 @@
 //! `serve`: the process behind one HTTP listener.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use super::assembly::{Assembly, Shape};
 use super::failure::Failure;
+use super::upstreams::Own;
 use super::{known_tools, settings, signals};
 use crate::config::Loaded;
 use crate::config::settings::{AuthMode, Config};
-use crate::engine::Roles;
 use crate::http::auth::{self, Auth};
 use crate::http::front::Front;
 use crate::http::guard::{Guard, GuardSettings};
@@ -25,17 +26,16 @@ use crate::mcp;
 pub struct ServeOptions {
     /// The configuration.
     pub loaded: Loaded,
-    /// What the process does.
-    pub roles: Roles,
     /// Offers the demo tools.
     pub demo: bool,
 }
 
 /// Serves until a signal asks it to end.
 pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
-    let ServeOptions { loaded, roles, demo } = options;
+    let ServeOptions { loaded, demo } = options;
     let loaded = Arc::new(loaded);
     let config = &loaded.config;
+    let roles = settings::roles(config);
     let stop = signals::follow().map_err(|error| Failure::new(format!("signals cannot be followed: {error}")))?;
     let mode = match config.auth.mode {
         AuthMode::None => auth::Mode::None,
@@ -87,13 +87,19 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
     };
     announce(&loaded, listen, &assembly, demo).await;
 
+    let drain_delay = settings::duration(config.server.drain_delay);
+    let closing = CancellationToken::new();
     let ended = async {
-        let served = listener::serve(socket, front.clone(), limits, stop.soon.clone());
+        let served = listener::serve(socket, front.clone(), limits, closing.clone());
         let ending = async {
             stop.soon.cancelled().await;
             assembly.readiness.drain();
-            assembly.face.draining.cancel();
             assembly.engine.drain();
+            // Whoever balances the load looks at /readyz, and turns away before a connection is refused.
+            tokio::time::sleep(drain_delay).await;
+            closing.cancel();
+            assembly.face.draining.cancel();
+            hand_over(&assembly, limits.shutdown_grace);
             // Work whose caller does not wait for it gets the same time as work whose caller does.
             Instant::now() + limits.shutdown_grace
         };
@@ -106,6 +112,15 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
         () = stop.now.cancelled() => tracing::warn!("ended at once; what was running is settled by the next start"),
     }
     Ok(())
+}
+
+/// Callers that still wait shortly before the end of the grace time are told where the call goes on, and are not cut.
+fn hand_over(assembly: &Assembly, grace: Duration) {
+    let face = assembly.face.clone();
+    assembly.engine.spawn_until_stopped(async move {
+        tokio::time::sleep(grace * 4 / 5).await;
+        face.handing_over.cancel();
+    });
 }
 
 fn bind_failure(listen: std::net::SocketAddr, error: &std::io::Error) -> Failure {
@@ -145,9 +160,16 @@ fn authentication(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Asse
 
 /// Tells the operator that the endpoint is up, what it offers, and what to type next.
 async fn announce(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Assembly, demo: bool) {
+    let roles = settings::roles(&loaded.config);
+    let own = Own::of(loaded, roles.worker);
     let listing = assembly.engine.catalog().listing();
-    let url = format!("http://{listen}{}", &*loaded.config.server.path);
+    let path = if roles.mcp { &*loaded.config.server.path } else { "" };
+    let url = format!("http://{listen}{path}");
     let mut said = vec![format!("durable-mcp {} listens on {url}", env!("CARGO_PKG_VERSION"))];
+    if !(roles.mcp && roles.worker && roles.scheduler) {
+        let named = loaded.config.server.roles.iter().map(|role| format!("{role:?}").to_lowercase());
+        said.push(format!("  roles {}", named.collect::<Vec<_>>().join(", ")));
+    }
     for tool in &listing.tools {
         let policy = &tool.policy;
         let (delivery, source) = (policy.delivery.as_str(), policy.delivery_source.as_str());
@@ -155,7 +177,8 @@ async fn announce(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Asse
     }
     for (name, _) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
         if !listing.tools.iter().any(|tool| tool.upstream == *name) {
-            said.push(format!("  server {name}  starting"));
+            let how = if own.runs(name) { "starting" } else { "run elsewhere" };
+            said.push(format!("  server {name}  {how}"));
         }
     }
     let example = match (demo, listing.tools.first()) {
@@ -166,7 +189,7 @@ async fn announce(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Asse
         (false, Some(tool)) => Some((tool.exposed.clone(), "{}")),
         (false, None) => None,
     };
-    if let Some((tool, arguments)) = example {
+    if let Some((tool, arguments)) = example.filter(|_| roles.mcp) {
         let program = std::env::args().next().unwrap_or_else(|| "durable-mcp".into());
         said.push(format!("Call one:\n  {program} call {tool} --args '{arguments}' --url {url}"));
     }

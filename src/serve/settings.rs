@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config;
-use crate::config::settings::Config;
+use crate::config::settings::{Config, Role};
 use crate::engine;
 use crate::engine::catalog::{ResponseMode, Service, TaskService};
 use crate::engine::slots::UpstreamLimits;
@@ -46,6 +46,12 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
         },
         ..engine::Settings::default()
     }
+}
+
+/// What a process does.
+pub fn roles(config: &Config) -> engine::Roles {
+    let has = |role| config.server.roles.contains(&role);
+    engine::Roles { mcp: has(Role::Mcp), worker: has(Role::Worker), scheduler: has(Role::Scheduler) }
 }
 
 /// How the engine works with remote workers.

@@ -18,6 +18,7 @@ pub mod program;
 pub mod raw_http;
 pub mod raw_stdio;
 pub mod raw_worker;
+pub mod repository;
 mod rmcp_client;
 pub mod servers;
 pub mod store_check;
