@@ -2664,10 +2664,16 @@ function Top({ view }) {
 	});
 }
 var UNKNOWN_SHOWN_MAX = 99;
+/** Whether a call became unknown, or may have been one until now: a person, a late result or a look at the tool decided. */
+function decidesAnUnknown(event) {
+	return event.type === "lost" || event.by !== void 0 || event.source === "late_result" || event.source === "reconcile";
+}
 /** How many calls wait for a decision. */
 function Unknown() {
 	const loaded = useLoad("unknown", (signal) => get(`/api/v1/executions?state=unknown&limit=100`, signal), 3e4);
-	useLive("state=unknown", true, loaded.reload);
+	useLive("", true, (events, missed) => {
+		if (missed || events.some(decidesAnUnknown)) loaded.reload();
+	});
 	const number = loaded.data?.executions.length ?? 0;
 	if (!number) return null;
 	return /* @__PURE__ */ a("span", {

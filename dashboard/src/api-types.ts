@@ -4,6 +4,23 @@
  */
 
 export interface paths {
+    "/api/v1/caller": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells who the caller is to this server. */
+        get: operations["caller_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events": {
         parameters: {
             query?: never;
@@ -578,6 +595,19 @@ export interface components {
             retried_as?: string | null;
             /** @description Where it stands; for a retry of one that had ended, the new one. */
             state?: string | null;
+        };
+        /** @description Who calls, and what for. */
+        Caller: {
+            /** @description True when orders are taken from this caller, each with its scope. */
+            actions: boolean;
+            /** @description The tenant border. */
+            namespace: string;
+            /** @description True when the caller may read arguments and results. */
+            payloads: boolean;
+            /** @description The subject of the credential; `anonymous` without one. */
+            principal: string;
+            /** @description The scopes that the credential permits. */
+            scopes: string[];
         };
         /** @description The body of a cancel. */
         CancelOrder: {
@@ -1219,13 +1249,6 @@ export interface components {
             /** @description The names of its tools; a local worker runs what its process is configured with. */
             tools: string[];
         };
-        Caller: {
-            principal: string;
-            namespace: string;
-            scopes: string[];
-            actions: boolean;
-            payloads: boolean;
-        };
     };
     responses: never;
     parameters: never;
@@ -1235,6 +1258,71 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    caller_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Who calls. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Caller"];
+                };
+            };
+            /** @description A parameter or the body is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A credential is missing or not known. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or the caller may not see it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store can not answer now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     events_follow: {
         parameters: {
             query?: {

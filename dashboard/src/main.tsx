@@ -1,7 +1,7 @@
 // The page: who calls, where one is, and what is shown there.
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
-import { get, type Caller, type ExecutionPage } from "./api";
+import { get, type Caller, type ExecutionPage, type StreamEvent } from "./api";
 import { caller, credential } from "./access";
 import { useLive } from "./live";
 import { useLoad } from "./load";
@@ -109,10 +109,17 @@ function Top({ view }: { view: string }) {
 
 const UNKNOWN_SHOWN_MAX = 99;
 
+/** Whether a call became unknown, or may have been one until now: a person, a late result or a look at the tool decided. */
+function decidesAnUnknown(event: StreamEvent): boolean {
+  return event.type === "lost" || event.by !== undefined || event.source === "late_result" || event.source === "reconcile";
+}
+
 /** How many calls wait for a decision. */
 function Unknown() {
   const loaded = useLoad("unknown", (signal) => get<ExecutionPage>(`/api/v1/executions?state=unknown&limit=${UNKNOWN_SHOWN_MAX + 1}`, signal), 30_000);
-  useLive("state=unknown", true, loaded.reload);
+  useLive("", true, (events, missed) => {
+    if (missed || events.some(decidesAnUnknown)) loaded.reload();
+  });
   const number = loaded.data?.executions.length ?? 0;
   if (!number) return null;
   return <span class="badge">{number > UNKNOWN_SHOWN_MAX ? `${UNKNOWN_SHOWN_MAX}+` : number}</span>;

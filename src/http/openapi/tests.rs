@@ -85,3 +85,15 @@ fn a_route_is_read_in_the_ways_it_is_written() {
     assert_eq!(read("PATH, get(one))"), None);
     assert_eq!(read("\"/a\", any(one))"), None);
 }
+
+/// The page's types are made from this file, which nobody has to start a server for.
+#[test]
+fn the_file_that_the_dashboard_is_typed_by_is_this_document() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboard/openapi.json");
+    let text = document().to_pretty_json().unwrap() + "\n";
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let known = std::fs::read_to_string(&path).unwrap();
+    assert!(known == text, "the routes have changed: run this test with BLESS=1, then `npm run types` in dashboard/");
+}
