@@ -14,6 +14,7 @@ use http_body_util::Limited;
 use tower_service::Service;
 
 use super::auth::{Access, Auth, Connection, Proof};
+use super::dashboard;
 use super::guard::Guard;
 use super::refusal::Refusal;
 use super::token::random_hex;
@@ -114,9 +115,9 @@ impl Front {
     }
 }
 
-/// Probes come from supervisors that have no credential.
+/// Probes come from supervisors that have no credential, and a page is loaded before it can have one.
 fn is_open(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz")
+    matches!(path, "/healthz" | "/readyz") || dashboard::serves(path)
 }
 
 /// Without authentication every MCP caller is the same one, whoever else it could prove to be: its keys and executions

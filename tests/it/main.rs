@@ -26,6 +26,7 @@ mod crash_scene;
 mod crash_shutdown;
 mod crash_stopped;
 mod crash_upstream;
+mod dashboard;
 mod db;
 mod demos;
 mod deploy;
