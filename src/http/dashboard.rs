@@ -20,11 +20,7 @@ struct File {
 }
 
 const FILES: [File; 4] = [
-    File {
-        path: "/",
-        media_type: "text/html; charset=utf-8",
-        body: include_bytes!("../../dashboard/dist/index.html"),
-    },
+    File { path: "/", media_type: "text/html; charset=utf-8", body: include_bytes!("../../dashboard/dist/index.html") },
     File {
         path: "/dashboard.js",
         media_type: "text/javascript; charset=utf-8",
@@ -39,7 +35,8 @@ const FILES: [File; 4] = [
 ];
 
 /// Nothing from elsewhere, no inline script or style, no frame around it, no form that leaves.
-const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
+const POLICY: &str =
+    "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'";
 
 /// Whether a path is a file of the page: those are for everybody who may reach the listener.
 pub fn serves(path: &str) -> bool {

@@ -28,7 +28,9 @@ fn browser() -> Option<PathBuf> {
 /// Says what is missing if there is no browser.
 fn browser_is_set_up() -> Result<(), String> {
     clients_are_set_up()?;
-    browser().map(|_| ()).ok_or_else(|| "there is no Chromium: install it (Debian: apt-get install chromium)".to_owned())
+    browser()
+        .map(|_| ())
+        .ok_or_else(|| "there is no Chromium: install it (Debian: apt-get install chromium)".to_owned())
 }
 
 /// A scene in the browser; `outside` does what the scene says has to happen.

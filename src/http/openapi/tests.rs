@@ -57,7 +57,8 @@ fn every_route_is_in_the_document_and_nothing_else() {
 fn every_operation_has_an_id_of_its_own() {
     let document: serde_json::Value = serde_json::from_str(&document().to_json().unwrap()).unwrap();
     let mut ids = BTreeSet::new();
-    for operation in document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values()) {
+    for operation in document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values())
+    {
         let id = operation["operationId"].as_str().unwrap();
         assert!(ids.insert(id), "{id} is there twice");
     }
