@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::crash_scene::{Call, Told, call, call_with};
+use crate::crash_scene::{Call, Told, call, call_with, pass};
 use crate::replicas_scene::{Fleet, offers, tools, worker_of, workers};
 use crate::support::process_tree::descendants;
 use crate::support::program::{Program, server_table};
@@ -148,7 +148,7 @@ async fn a_local_worker_is_drained_from_another_process_and_finishes_what_it_has
     assert!(ran.status.success(), "{}", ran.stderr);
     assert_eq!(worker_of(&a, &w).await["state"], "draining");
     // It hears of it within a second, and this only asks a process that has read its rows since.
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    pass(Duration::from_millis(1_500)).await;
     let v = fleet.start("worker").await;
     for n in 0..8 {
         let text = format!("after-{n}");

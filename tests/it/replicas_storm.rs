@@ -101,7 +101,7 @@ async fn kill_in_turn(fleet: &Fleet, running: &mut [Option<Program>; ROLES.len()
             let (n, program) = started.unwrap();
             running[n] = Some(program);
         }
-        tokio::time::sleep_until(next).await;
+        pass(next.saturating_duration_since(tokio::time::Instant::now())).await;
     }
     while let Some(started) = starting.join_next().await {
         let (n, program) = started.unwrap();
