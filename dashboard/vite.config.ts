@@ -3,18 +3,18 @@ import { defineConfig } from "vite";
 
 export default defineConfig({
   base: "./",
-  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  esbuild: { jsx: "automatic", jsxImportSource: "preact" },
   build: {
     target: "es2023",
     minify: false,
     cssMinify: false,
     modulePreload: false,
     assetsInlineLimit: 0,
-    rolldownOptions: {
+    rollupOptions: {
       output: {
         entryFileNames: "dashboard.js",
         assetFileNames: "dashboard[extname]",
-        codeSplitting: false,
+        inlineDynamicImports: true,
       },
     },
   },
