@@ -1,6 +1,7 @@
 //! Floor 1: where executions live. The trait every driver implements, and the types that cross it. Knows SQL and decides
 //! nothing: every change of an execution is what the pure `model` decides on the row as it stands.
 
+mod asking;
 pub mod conformance;
 pub mod crash;
 mod input;
