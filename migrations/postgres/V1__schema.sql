@@ -267,6 +267,7 @@ CREATE TABLE IF NOT EXISTS session_messages (
     seq BIGINT NOT NULL,
     -- Number 0: the JSON-RPC id of the request, as the client wrote it.
     request_id TEXT,
+    execution_shard BIGINT,
     execution_id UUID,
     -- What makes a message one and the same, however often it is pushed.
     name TEXT,
@@ -274,7 +275,9 @@ CREATE TABLE IF NOT EXISTS session_messages (
     body TEXT NOT NULL,
     at_ms BIGINT NOT NULL,
     PRIMARY KEY (session_key, stream, seq),
-    CONSTRAINT opening_is_whole CHECK (seq <> 0 OR (request_id IS NOT NULL AND execution_id IS NOT NULL))
+    CONSTRAINT opening_is_whole CHECK (
+        seq <> 0 OR (request_id IS NOT NULL AND execution_shard IS NOT NULL AND execution_id IS NOT NULL)
+    )
 );
 -- One message, one number, whichever process pushes it.
 CREATE UNIQUE INDEX IF NOT EXISTS session_messages_name ON session_messages (session_key, stream, name);
