@@ -4,8 +4,11 @@
 mod asking;
 pub mod conformance;
 pub mod crash;
+mod deciding;
+mod encoding;
 mod input;
 mod open;
+pub mod postgres;
 mod session;
 pub mod sqlite;
 mod task;
@@ -17,6 +20,7 @@ pub use input::{
     WantedKeys,
 };
 pub use open::open;
+pub use postgres::PostgresSettings;
 pub use session::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
     StreamMessage, StreamRow, StreamSeen,
@@ -426,6 +430,9 @@ pub trait Store: SessionStore + Send + Sync + 'static {
     async fn inputs_due(&self, until_ms: i64, limit: usize) -> Result<Vec<(ExecutionId, u32)>>;
     /// The newest sealing key and the one before it, newest first; makes one when it is due.
     async fn sealing_keys(&self, wanted: WantedKeys) -> Result<Vec<SealingKey>>;
+
+    /// What the store's own clock says, in milliseconds since the epoch; `None` where it has none of its own.
+    async fn clock_ms(&self) -> Result<Option<i64>>;
 
     /// Executions per state, for checks and totals.
     async fn totals(&self) -> Result<BTreeMap<State, u64>>;

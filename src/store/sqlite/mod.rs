@@ -331,6 +331,10 @@ impl Store for SqliteStore {
         self.write(move |tx| tasks::close(tx, id, now_ms)).await
     }
 
+    async fn clock_ms(&self) -> Result<Option<i64>> {
+        Ok(None)
+    }
+
     async fn totals(&self) -> Result<BTreeMap<State, u64>> {
         self.list(|read| read.totals()).await
     }
