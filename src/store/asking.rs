@@ -68,12 +68,7 @@ fn is_same(stored: &Stored, question: &NewQuestion) -> bool {
     stored.row.method == question.method && stored.params_hash == question.params_hash
 }
 
-fn put(
-    head: &Head,
-    round: u32,
-    stored: &mut Vec<Stored>,
-    (ask, question): (&Ask, &NewQuestion),
-) -> (usize, Change) {
+fn put(head: &Head, round: u32, stored: &mut Vec<Stored>, (ask, question): (&Ask, &NewQuestion)) -> (usize, Change) {
     // The same question of an earlier attempt that this one has not asked again yet.
     let earlier = stored.iter().position(|stored| is_same(stored, question) && stored.row.attempt < head.attempt);
     if let Some(place) = earlier {

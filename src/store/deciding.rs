@@ -26,8 +26,7 @@ pub(super) struct Write {
 impl Write {
     /// Numbers events from `first_seq` on.
     pub(super) fn records(self, first_seq: i64, events: Vec<Event>) -> impl Iterator<Item = EventRecord> {
-        let record =
-            move |(seq, event)| EventRecord { seq, at_ms: self.now_ms, operation: self.operation, event };
+        let record = move |(seq, event)| EventRecord { seq, at_ms: self.now_ms, operation: self.operation, event };
         (first_seq..).zip(events).map(record)
     }
 }

@@ -61,6 +61,14 @@ pub enum Error {
         /// The newest version this program knows.
         known: i64,
     },
+    /// The database was left by an older program, and nobody permitted to change it.
+    #[error("the store has schema version {found}, this program needs {known}; run `durable-mcp db migrate`")]
+    TooOld {
+        /// The version found.
+        found: i64,
+        /// The version this program needs.
+        known: i64,
+    },
     /// The queue of writes is full.
     #[error("the store is overloaded: {0} writes wait")]
     Overloaded(usize),
@@ -77,6 +85,7 @@ impl Error {
             Error::CannotWrite(_) => "store_cannot_write",
             Error::Damaged(_) => "store_damaged",
             Error::TooNew { .. } => "store_too_new",
+            Error::TooOld { .. } => "store_too_old",
             Error::Overloaded(_) => "store_overloaded",
             Error::Internal(_) => "store_internal",
         }

@@ -239,6 +239,9 @@ impl Store for Faulty {
     async fn sealing_keys(&self, wanted: WantedKeys) -> Result<Vec<SealingKey>> {
         self.inner.sealing_keys(wanted).await
     }
+    async fn clock_ms(&self) -> Result<Option<i64>> {
+        self.inner.clock_ms().await
+    }
     async fn totals(&self) -> Result<BTreeMap<State, u64>> {
         self.inner.totals().await
     }

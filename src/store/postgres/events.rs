@@ -20,12 +20,8 @@ pub(super) async fn events(db: &Db, id: ExecutionId, after: i64, limit: usize) -
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     db.read(move |reading| {
         Box::pin(async move {
-            let params: &[super::db::Param<'_>] = &[
-                (&shard(id), Type::INT8),
-                (id.as_uuid(), Type::UUID),
-                (&after, Type::INT8),
-                (&limit, Type::INT8),
-            ];
+            let params: &[super::db::Param<'_>] =
+                &[(&shard(id), Type::INT8), (id.as_uuid(), Type::UUID), (&after, Type::INT8), (&limit, Type::INT8)];
             reading.query(AFTER, params).await?.iter().map(|row| record(id, row)).collect()
         })
     })

@@ -138,12 +138,15 @@ fn of_database(error: &DbError) -> Fault {
         &SqlState::INVALID_PASSWORD | &SqlState::INVALID_AUTHORIZATION_SPECIFICATION => {
             Fault::unavailable("PostgreSQL refused the user or the password in the URL of the store; mend them there")
         }
-        &SqlState::UNDEFINED_DATABASE | &SqlState::INVALID_CATALOG_NAME => {
+        &SqlState::INVALID_CATALOG_NAME => {
             Fault::unavailable("there is no database of the name in the URL of the store; create it (createdb)")
         }
-        &SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN | &SqlState::INVALID_SCHEMA_NAME => Fault::unavailable(
-            format!("the schema of the store is not the one this program needs, {}; run durable-mcp db migrate", told()),
-        ),
+        &SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN | &SqlState::INVALID_SCHEMA_NAME => {
+            Fault::unavailable(format!(
+                "the schema of the store is not the one this program needs, {}; run durable-mcp db migrate",
+                told()
+            ))
+        }
         &SqlState::INSUFFICIENT_PRIVILEGE => whole(Error::CannotWrite(format!(
             "the role in the URL of the store lacks a privilege: {}; grant it, or let durable-mcp db migrate do so",
             told()
@@ -167,6 +170,7 @@ pub(super) fn repeat(error: &Error) -> Error {
         Error::CannotWrite(text) => Error::CannotWrite(text.clone()),
         Error::Damaged(text) => Error::Damaged(text.clone()),
         Error::TooNew { found, known } => Error::TooNew { found: *found, known: *known },
+        Error::TooOld { found, known } => Error::TooOld { found: *found, known: *known },
         Error::Overloaded(waiting) => Error::Overloaded(*waiting),
         Error::Internal(text) => Error::Internal(text.clone()),
     }

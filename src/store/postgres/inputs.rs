@@ -83,12 +83,7 @@ fn meanwhile(fault: Fault) -> Fault {
     }
 }
 
-async fn put(
-    tx: &Tx<'_>,
-    (id, operation): (ExecutionId, OperationId),
-    stored: &Stored,
-    change: Change,
-) -> Sql<()> {
+async fn put(tx: &Tx<'_>, (id, operation): (ExecutionId, OperationId), stored: &Stored, change: Change) -> Sql<()> {
     let (shard, row) = (shard(id), &stored.row);
     let [number, round, attempt] = [row.number, row.round, row.attempt].map(i64::from);
     let (state, outcome) = (row.state.as_deref(), row.outcome.map(InputOutcome::as_str));
@@ -177,8 +172,9 @@ async fn answer_in(tx: &Tx<'_>, answers: &AnswerInputs) -> Sql<Option<AnsweredIn
 async fn close(tx: &Tx<'_>, answers: &AnswerInputs, stored: &Stored) -> Sql<()> {
     let (row, number) = (&stored.row, i64::from(stored.row.number));
     let (outcome, answer) = (row.outcome.map(InputOutcome::as_str), row.answer.as_deref());
+    let shard = shard(answers.id);
     let values = [
-        int(&shard(answers.id)),
+        int(&shard),
         uuid(answers.id.as_uuid()),
         int(&number),
         text(&outcome),
@@ -223,8 +219,9 @@ fn read(row: &Row) -> Sql<Stored> {
         outcome,
         answer: row.try_get::<_, Option<&str>>(11)?.map(Into::into),
     };
-    let operation =
-        |column| -> Sql<Option<OperationId>> { Ok(row.try_get::<_, Option<Uuid>>(column)?.map(OperationId::from_uuid)) };
+    let operation = |column| -> Sql<Option<OperationId>> {
+        Ok(row.try_get::<_, Option<Uuid>>(column)?.map(OperationId::from_uuid))
+    };
     Ok(Stored {
         row: question,
         params_hash: row.try_get(12)?,

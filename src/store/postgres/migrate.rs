@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::fault::{Fault, Sql};
 use super::migrations::{self, Applied, Migration, Verdict};
-use super::registry::db_now;
+use super::registry::clock;
 use super::vendor::Vendor;
 use crate::store::{Error, Result};
 
@@ -43,12 +43,7 @@ pub(super) async fn run(hands: Hands<'_>, vendor: Vendor, migrates: bool) -> Res
 }
 
 /// The same with other files than those of this program.
-pub(super) async fn run_known(
-    hands: Hands<'_>,
-    vendor: Vendor,
-    migrates: bool,
-    known: &[Migration],
-) -> Result<i64> {
+pub(super) async fn run_known(hands: Hands<'_>, vendor: Vendor, migrates: bool, known: &[Migration]) -> Result<i64> {
     let began = Instant::now();
     let holder = Uuid::new_v4();
     let mut told = false;
@@ -86,12 +81,7 @@ pub(super) async fn run_known(
 }
 
 /// Runs what is missing while the guard is held. Ends early when it is not any more: the caller looks again.
-async fn migrate(
-    hands: Hands<'_>,
-    vendor: Vendor,
-    (holder, newest): (Uuid, i64),
-    missing: &[Migration],
-) -> Sql<()> {
+async fn migrate(hands: Hands<'_>, vendor: Vendor, (holder, newest): (Uuid, i64), missing: &[Migration]) -> Sql<()> {
     // Between the look and the guard another process may have been faster.
     let applied = history(hands.work).await?.unwrap_or_default();
     if applied.last().map_or(0, |newest| newest.version) != newest {
@@ -155,8 +145,7 @@ async fn is_there(client: &Client, table: &str) -> Sql<bool> {
     Ok(rows.first().map(|row| row.try_get::<_, i64>(0)).transpose()?.unwrap_or(0) > 0)
 }
 
-const HISTORY: &str =
-    "SELECT version, name, checksum, oldest_program FROM schema_history ORDER BY version";
+const HISTORY: &str = "SELECT version, name, checksum, oldest_program FROM schema_history ORDER BY version";
 
 /// The migrations that ran; `None` without a table of them.
 pub(super) async fn history(client: &Client) -> Sql<Option<Vec<Applied>>> {
@@ -201,9 +190,9 @@ const PUT_GUARD: &str =
 
 const TAKE: &str = concat!(
     "UPDATE schema_guard SET holder = $1, until_ms = ",
-    db_now!(),
+    clock!(),
     " + $2 WHERE id = 1 AND (holder IS NULL OR until_ms < ",
-    db_now!(),
+    clock!(),
     ")"
 );
 
@@ -211,8 +200,7 @@ async fn take(client: &Client, holder: Uuid) -> Sql<bool> {
     changed(client, TAKE, &[(&holder, Type::UUID), (&GUARD_MS, Type::INT8)]).await
 }
 
-const RENEW: &str =
-    concat!("UPDATE schema_guard SET until_ms = ", db_now!(), " + $2 WHERE id = 1 AND holder = $1");
+const RENEW: &str = concat!("UPDATE schema_guard SET until_ms = ", clock!(), " + $2 WHERE id = 1 AND holder = $1");
 
 async fn renew(client: &Client, holder: Uuid) -> Sql<bool> {
     changed(client, RENEW, &[(&holder, Type::UUID), (&GUARD_MS, Type::INT8)]).await
@@ -241,7 +229,7 @@ async fn changed(client: &Client, sql: &str, values: &[(&(dyn ToSql + Sync), Typ
 
 const NOTE: &str = concat!(
     "INSERT INTO schema_history (version, name, checksum, oldest_program, applied_at_ms) VALUES ($1, $2, $3, $4, ",
-    db_now!(),
+    clock!(),
     ") ON CONFLICT (version) DO NOTHING"
 );
 

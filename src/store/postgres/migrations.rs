@@ -183,7 +183,9 @@ mod tests {
         assert!(matches!(judge(&all, &edited), Err(Error::Damaged(text)) if text.contains("version 2")));
         // A program that does not know version 2 can not tell, and need not.
         assert_eq!(judge(&all[..1], &edited).unwrap(), Verdict::Fits);
-        assert!(matches!(judge(&all, &lines(&all[1..])), Err(Error::Damaged(text)) if text.contains("lacks version 1")));
+        assert!(
+            matches!(judge(&all, &lines(&all[1..])), Err(Error::Damaged(text)) if text.contains("lacks version 1"))
+        );
     }
 
     #[test]
@@ -202,11 +204,9 @@ mod tests {
     fn triggers_and_storage_go_only_where_they_exist() {
         let first = &embedded()[0];
         let whole = |vendor| first.sections_for(vendor).collect::<String>();
-        for (vendor, triggers, storage) in [
-            (Vendor::PostgreSql, true, true),
-            (Vendor::YugabyteDb, true, false),
-            (Vendor::CockroachDb, false, false),
-        ] {
+        for (vendor, triggers, storage) in
+            [(Vendor::PostgreSql, true, true), (Vendor::YugabyteDb, true, false), (Vendor::CockroachDb, false, false)]
+        {
             let sql = whole(vendor);
             assert!(sql.contains("CREATE TABLE IF NOT EXISTS executions ("));
             assert_eq!(sql.contains("TRIGGER"), triggers && vendor.has_triggers(), "{vendor}");

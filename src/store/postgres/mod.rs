@@ -63,6 +63,7 @@ pub struct PostgresStore {
     writer: Writer,
     liveness: Arc<Liveness>,
     watch: Arc<Watch>,
+    rotation: lists::Rotation,
 }
 
 impl PostgresStore {
@@ -78,7 +79,7 @@ impl PostgresStore {
         let liveness = Arc::new(Liveness::new(&db));
         let watch = Arc::new(Watch::new(&db));
         let writer = Writer::start(Arc::clone(&db), Arc::clone(&liveness), Arc::clone(&watch));
-        Ok(PostgresStore { db, writer, liveness, watch })
+        Ok(PostgresStore { db, writer, liveness, watch, rotation: lists::Rotation::default() })
     }
 }
 
@@ -125,7 +126,7 @@ impl Store for PostgresStore {
     }
 
     async fn candidates(&self, query: CandidateQuery) -> Result<Vec<Head>> {
-        lists::candidates(&self.db, query).await
+        lists::candidates(&self.db, &self.rotation, query).await
     }
 
     async fn due(&self, dead: &[ProcessId], now_ms: i64, limit: usize) -> Result<Due> {

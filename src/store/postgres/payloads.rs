@@ -8,7 +8,8 @@ use super::rows::shard;
 use crate::model::id::ExecutionId;
 use crate::store::{Payload, PayloadKind, Result};
 
-const PIECES: &str = "SELECT chunk, body FROM payloads WHERE shard = $1 AND execution_id = $2 AND kind = $3 ORDER BY chunk";
+const PIECES: &str =
+    "SELECT chunk, body FROM payloads WHERE shard = $1 AND execution_id = $2 AND kind = $3 ORDER BY chunk";
 
 /// A payload of `id`.
 pub(super) async fn payload(db: &Db, id: ExecutionId, kind: PayloadKind) -> Result<Option<Payload>> {

@@ -68,10 +68,7 @@ pub(super) async fn tokens(db: &Db) -> Result<Vec<TokenRow>> {
             revoked_at_ms: row.try_get(7)?,
         })
     };
-    db.read(move |reading| {
-        Box::pin(async move { reading.query(TOKENS, &[]).await?.iter().map(read).collect() })
-    })
-    .await
+    db.read(move |reading| Box::pin(async move { reading.query(TOKENS, &[]).await?.iter().map(read).collect() })).await
 }
 
 const CHANGE_UPSTREAM: &str = "UPDATE upstreams SET snapshot = $2, updated_at_ms = $3 WHERE name = $1";
@@ -108,10 +105,8 @@ pub(super) async fn upstreams(db: &Db) -> Result<Vec<UpstreamRow>> {
             updated_at_ms: row.try_get(2)?,
         })
     };
-    db.read(move |reading| {
-        Box::pin(async move { reading.query(UPSTREAMS, &[]).await?.iter().map(read).collect() })
-    })
-    .await
+    db.read(move |reading| Box::pin(async move { reading.query(UPSTREAMS, &[]).await?.iter().map(read).collect() }))
+        .await
 }
 
 /// The clock of the database, in milliseconds since the epoch.

@@ -315,13 +315,7 @@ const MESSAGES: &str = "SELECT seq, body FROM session_messages \
     WHERE session_key = $1 AND stream = $2 AND seq > $3 ORDER BY seq LIMIT $4";
 
 /// What is stored of a stream.
-pub(super) async fn stream(
-    db: &Db,
-    session: SessionKey,
-    stream: &str,
-    after: i64,
-    limit: usize,
-) -> Result<StreamSeen> {
+pub(super) async fn stream(db: &Db, session: SessionKey, stream: &str, after: i64, limit: usize) -> Result<StreamSeen> {
     db.read(move |reading| Box::pin(seen(reading, (session, stream), after, limit))).await
 }
 

@@ -84,8 +84,7 @@ async fn open(tx: &Tx<'_>, wish: &TaskRow) -> Sql<TaskRow> {
     }
 }
 
-const ONE: &str =
-    concat!("SELECT ", task_columns!(), " FROM tasks t WHERE t.shard = $1 AND t.execution_id = $2");
+const ONE: &str = concat!("SELECT ", task_columns!(), " FROM tasks t WHERE t.shard = $1 AND t.execution_id = $2");
 
 /// A task, also one whose time is over.
 pub(super) async fn task(db: &Db, id: ExecutionId) -> Result<Option<TaskRow>> {
@@ -97,8 +96,7 @@ async fn one(reading: &Reading<'_>, id: ExecutionId) -> Sql<Option<TaskRow>> {
     row.as_ref().map(read).transpose()
 }
 
-const SHOW: &str =
-    "UPDATE tasks SET shown_seq = $3 WHERE shard = $1 AND execution_id = $2 AND shown_seq IS NULL";
+const SHOW: &str = "UPDATE tasks SET shown_seq = $3 WHERE shard = $1 AND execution_id = $2 AND shown_seq IS NULL";
 
 /// Keeps an end that may change as the one that was shown first; the row after that.
 pub(super) async fn show_task(db: &Db, id: ExecutionId, seq: i64) -> Result<Option<TaskRow>> {
@@ -167,9 +165,7 @@ const CLOSE: &str = "DELETE FROM tasks WHERE shard = $1 AND execution_id = $2 AN
 /// Forgets a task whose time is over; false when there is none, or it was given more time.
 pub(super) async fn close_task(db: &Db, id: ExecutionId, now_ms: i64) -> Result<bool> {
     db.transaction(move |tx| {
-        Box::pin(async move {
-            Ok(tx.execute(CLOSE, &[int(&shard(id)), uuid(id.as_uuid()), int(&now_ms)]).await? > 0)
-        })
+        Box::pin(async move { Ok(tx.execute(CLOSE, &[int(&shard(id)), uuid(id.as_uuid()), int(&now_ms)]).await? > 0) })
     })
     .await
 }

@@ -68,12 +68,7 @@ const DRAIN: &str = "UPDATE workers SET draining = true WHERE id = ANY($1::UUID[
 const END: &str = "UPDATE workers SET gone_at_ms = $2, tools = '[]' WHERE id = ANY($1::UUID[]) AND gone_at_ms IS NULL";
 
 /// Writes what happened to workers; returns how many of them it concerned.
-pub(super) async fn change_workers(
-    db: &Db,
-    ids: Vec<ProcessId>,
-    change: WorkerChange,
-    now_ms: i64,
-) -> Result<usize> {
+pub(super) async fn change_workers(db: &Db, ids: Vec<ProcessId>, change: WorkerChange, now_ms: i64) -> Result<usize> {
     let ids = &ids.iter().map(|id| *id.as_uuid()).collect::<Vec<_>>();
     db.transaction(move |tx| {
         Box::pin(async move {
@@ -235,9 +230,8 @@ pub(super) async fn progressed(db: &Db, id: ExecutionId) -> Result<Progressed> {
         Box::pin(async move {
             let shard = shard(id);
             let values = [int(&shard), uuid(id.as_uuid())];
-            let step = |row: &Row| -> Sql<(String, Payload)> {
-                Ok((row.try_get(0)?, row.try_get::<_, String>(1)?.into()))
-            };
+            let step =
+                |row: &Row| -> Sql<(String, Payload)> { Ok((row.try_get(0)?, row.try_get::<_, String>(1)?.into())) };
             let steps = reading.query(STEPS, &values).await?.iter().map(step).collect::<Sql<_>>()?;
             let checkpoint = reading.query_opt(CHECKPOINT, &values).await?;
             let checkpoint = checkpoint.map(|row| row.try_get::<_, String>(0)).transpose()?.map(Into::into);

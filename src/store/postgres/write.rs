@@ -230,11 +230,8 @@ impl<'a> Changed<'a> {
 
     /// Writes them; which were struck.
     pub(super) async fn write(&self, reading: &Reading<'_>) -> Sql<Vec<ExecutionId>> {
-        let mut params: Vec<Param<'_>> = vec![
-            (&self.shard, Type::INT8_ARRAY),
-            (&self.id, Type::UUID_ARRAY),
-            (&self.was, Type::INT8_ARRAY),
-        ];
+        let mut params: Vec<Param<'_>> =
+            vec![(&self.shard, Type::INT8_ARRAY), (&self.id, Type::UUID_ARRAY), (&self.was, Type::INT8_ARRAY)];
         params.extend(self.states.params());
         params.extend(self.belongings.params());
         struck(&reading.query(CHANGE, &params).await?)

@@ -11,9 +11,7 @@ use crate::model::decide::{Answer, Command};
 use crate::model::execution::State;
 use crate::model::id::ExecutionId;
 use crate::store::asking::{self, Change, Stored};
-use crate::store::{
-    AnswerInputs, AnsweredInputs, Apply, Ask, Asked, InputOutcome, InputRow, SealingKey, WantedKeys,
-};
+use crate::store::{AnswerInputs, AnsweredInputs, Apply, Ask, Asked, InputOutcome, InputRow, SealingKey, WantedKeys};
 
 const ALL: &str = "SELECT number, round, attempt, parked, key, name, method, params, state, asked_at_ms, outcome, \
     answer, params_hash, answer_hash FROM input_requests WHERE execution_id = ?1 ORDER BY number";
