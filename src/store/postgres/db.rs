@@ -14,11 +14,13 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::fault::{CLOSED, Fault, Sql};
+use super::migrate::{self, Hands};
 use super::policies::{Policies, PolicyReader};
 use super::pool::{self, Connection, Connector};
 use super::retry::Retry;
 use super::settings::PostgresSettings;
 use super::tls::Target;
+use super::vendor::Vendor;
 use crate::store::{Result, crash};
 
 /// A parameter and its type: statements are sent with their types, so that no type is looked up and nothing is prepared.
@@ -48,19 +50,17 @@ pub(super) struct Reading<'env> {
     env: PhantomData<&'env ()>,
 }
 
-/// The connection a reading is on.
-enum Link {
-    /// From the pool. Taken out of it, and so closed, unless what ran on it ended well.
-    Pooled { object: Option<Object>, clean: bool },
-    /// Somebody's own.
-    Own(Arc<Connection>),
+/// A connection from the pool. Taken out of it, and so closed, unless what ran on it ended well.
+struct Link {
+    object: Option<Object>,
+    clean: bool,
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         // A future that was dropped half-way may leave a transaction open; nobody may come into that.
-        if let Link::Pooled { object, clean: false } = self {
-            drop(object.take().map(Object::take));
+        if !self.clean {
+            drop(self.object.take().map(Object::take));
         }
     }
 }
@@ -76,23 +76,9 @@ impl<'env> Deref for Tx<'env> {
     }
 }
 
-impl Reading<'static> {
-    /// A reading on a connection of the caller's own.
-    pub(super) fn on(
-        connection: Arc<Connection>,
-        policies: Arc<Policies>,
-        settings: Arc<PostgresSettings>,
-    ) -> Reading<'static> {
-        Reading { link: Link::Own(connection), policies, settings, failed: AtomicBool::new(false), env: PhantomData }
-    }
-}
-
 impl Reading<'_> {
     pub(super) fn client(&self) -> &Client {
-        match &self.link {
-            Link::Pooled { object, .. } => object.as_ref().expect("a pooled connection is there until it is dropped"),
-            Link::Own(connection) => connection,
-        }
+        self.link.object.as_ref().expect("a pooled connection is there until it is dropped")
     }
 
     /// Runs a statement for its rows.
@@ -136,9 +122,7 @@ impl Reading<'_> {
 
     /// The connection may be used by the next one.
     fn give_back(mut self) {
-        if let Link::Pooled { clean, .. } = &mut self.link {
-            *clean = true;
-        }
+        self.link.clean = true;
     }
 }
 
@@ -157,8 +141,18 @@ impl Db {
         self.connector.connect().await
     }
 
-    pub(super) fn connector(&self) -> &Connector {
-        &self.connector
+    /// Brings the schema up to date, or checks it, on connections of its own.
+    pub(super) async fn migrate(&self) -> Result<()> {
+        let setting_up = async {
+            let (work, sign) = (self.connect().await?, self.connect().await?);
+            let version = work.query_typed(Vendor::QUESTION, &[]).await?;
+            let version = version.first().ok_or_else(|| Fault::internal("the database does not say what it is"))?;
+            let vendor = Vendor::of(version.try_get(0)?);
+            Ok((work, sign, vendor))
+        };
+        let (work, sign, vendor) = setting_up.await.map_err(|fault: Fault| fault.error)?;
+        let hands = Hands { work: &work, sign: &sign };
+        migrate::run(hands, vendor, self.settings.migrates).await.map(drop)
     }
 
     pub(super) fn settings(&self) -> &Arc<PostgresSettings> {
@@ -180,7 +174,7 @@ impl Db {
         }
         let object = pool::take(&self.pool, self.connector.place()).await?;
         Ok(Reading {
-            link: Link::Pooled { object: Some(object), clean: false },
+            link: Link { object: Some(object), clean: false },
             policies: Arc::clone(&self.policies),
             settings: Arc::clone(&self.settings),
             failed: AtomicBool::new(false),

@@ -1,5 +1,4 @@
-//! Rows as they are decided on: read with the operations that made their events, and those of live executions that the
-//! writer remembers. What is remembered may be stale, since other processes write too: a version says so in time.
+//! Rows of executions: as they are decided on, with the operations that made their events, and as they are shown.
 
 use std::collections::HashMap;
 
@@ -26,7 +25,6 @@ macro_rules! entry_columns {
         )
     };
 }
-pub(super) use entry_columns;
 
 /// Reads a row selected by [`entry_columns`].
 pub(super) async fn entry_of(reading: &Reading<'_>, row: &Row) -> Sql<Entry> {
@@ -120,41 +118,6 @@ pub(super) async fn by_key(db: &Db, scope: &KeyScope) -> Result<Option<Head>> {
 /// Shards and ids, as columns.
 pub(super) fn keys(ids: &[ExecutionId]) -> (Vec<i64>, Vec<Uuid>) {
     ids.iter().map(|id| (shard(*id), *id.as_uuid())).unzip()
-}
-
-/// The rows the writer remembers: those used lately, in two halves of which the older one is forgotten as a whole.
-pub(super) struct Heads {
-    young: HashMap<ExecutionId, Entry>,
-    old: HashMap<ExecutionId, Entry>,
-    max: usize,
-}
-
-impl Heads {
-    pub(super) fn new(max: usize) -> Heads {
-        Heads { young: HashMap::new(), old: HashMap::new(), max }
-    }
-
-    pub(super) fn take(&mut self, id: ExecutionId) -> Option<Entry> {
-        self.young.remove(&id).or_else(|| self.old.remove(&id))
-    }
-
-    /// Remembers a row. An ended one only where a delivery mark may still come to it.
-    pub(super) fn put(&mut self, entry: Entry) {
-        let head = &entry.head;
-        let over = head.state.is_ended() && (head.ident.key.is_some() || head.delivered_at_ms.is_some());
-        if over || self.max == 0 {
-            return;
-        }
-        if self.young.len() >= self.max.div_ceil(2) {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(entry.head.id(), entry);
-    }
-
-    pub(super) fn forget_all(&mut self) {
-        self.young.clear();
-        self.old.clear();
-    }
 }
 
 /// What the test of statements reads.

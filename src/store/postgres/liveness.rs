@@ -55,6 +55,11 @@ impl Liveness {
         Liveness { db: Arc::clone(db), own, renewing }
     }
 
+    /// The processes announced here.
+    pub(super) fn own(&self) -> Vec<ProcessId> {
+        list(&self.own).clone()
+    }
+
     /// True for a process announced here.
     pub(super) fn is_own(&self, process: ProcessId) -> bool {
         list(&self.own).contains(&process)
@@ -193,15 +198,3 @@ async fn bury(tx: &Tx<'_>, process: ProcessId) -> Sql<()> {
     }
     workers::bury(tx, process).await
 }
-
-/// Whether the process of a row's `waiter` lives; for statements over executions called `e`.
-macro_rules! waited_for {
-    () => {
-        concat!(
-            "EXISTS (SELECT 1 FROM processes p WHERE p.id = e.waiter AND p.expires_at_ms > ",
-            $crate::store::postgres::registry::clock!(),
-            ")"
-        )
-    };
-}
-pub(super) use waited_for;

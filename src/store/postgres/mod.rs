@@ -2,6 +2,7 @@
 //! one database. This file is its face; what becomes of an execution is decided by the model.
 
 mod apply;
+mod batch;
 mod bind;
 mod db;
 mod events;
@@ -30,6 +31,9 @@ mod watch;
 mod workers;
 mod write;
 mod writer;
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -76,9 +80,10 @@ impl PostgresStore {
     pub async fn open(url: &str, settings: &PostgresSettings) -> Result<PostgresStore> {
         let settings = Arc::new(settings.clone());
         let db = Arc::new(Db::new(url, Arc::clone(&settings))?);
+        db.migrate().await?;
         let liveness = Arc::new(Liveness::new(&db));
         let watch = Arc::new(Watch::new(&db));
-        let writer = Writer::start(Arc::clone(&db), Arc::clone(&liveness), Arc::clone(&watch));
+        let writer = Writer::start(Arc::clone(&db), Arc::clone(&liveness));
         Ok(PostgresStore { db, writer, liveness, watch, rotation: lists::Rotation::default() })
     }
 }

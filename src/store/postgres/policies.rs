@@ -39,6 +39,15 @@ impl Policies {
         let stored = self.stored.read().expect("no thread panics with this lock");
         stored.iter().find(|(known, _)| known == policy).map(|(_, id)| Arc::clone(id))
     }
+
+    /// The policy was committed under this id.
+    pub(super) fn note_stored(&self, policy: &Policy, id: &Arc<str>) {
+        let mut stored = self.stored.write().expect("no thread panics with this lock");
+        if stored.len() >= REMEMBERED_MAX {
+            stored.clear();
+        }
+        stored.push((policy.clone(), Arc::clone(id)));
+    }
 }
 
 /// Policies, and a connection to read those not known yet.
@@ -73,20 +82,11 @@ impl PolicyReader<'_> {
         Ok(policy)
     }
 
-    /// The id of `policy`, which is stored if it was not. Not to be called in a transaction that may roll back: what is
-    /// stored is remembered for ever.
-    pub(super) async fn store(self, policy: &Policy) -> Sql<Arc<str>> {
-        if let Some(id) = self.policies.stored_id(policy) {
-            return Ok(id);
-        }
+    /// Stores `policy`, unless it is there; its id. Whoever commits it says so with [`Policies::note_stored`].
+    pub(super) async fn insert(self, policy: &Policy) -> Sql<Arc<str>> {
         let text = serde_json::to_string(policy).map_err(|error| Fault::internal(format!("policy: {error}")))?;
         let id: Arc<str> = encoding::policy_id(&text).into();
         self.reading.execute(INSERT, &[(&&*id, Type::TEXT), (&text, Type::TEXT)]).await?;
-        let mut stored = self.policies.stored.write().expect("no thread panics with this lock");
-        if stored.len() >= REMEMBERED_MAX {
-            stored.clear();
-        }
-        stored.push((policy.clone(), Arc::clone(&id)));
         Ok(id)
     }
 }

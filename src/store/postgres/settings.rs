@@ -53,8 +53,6 @@ pub struct PostgresSettings {
     pub batch_rows_max: usize,
     /// Bytes of payload that share a commit, at most; a single larger write goes alone.
     pub batch_bytes_max: usize,
-    /// Live executions of which the writer remembers the row.
-    pub heads_cached: usize,
     /// Unkeyed equal executions looked at per call.
     pub twins_max: usize,
     /// How long a delivery mark may wait for company.
@@ -95,7 +93,6 @@ impl Default for PostgresSettings {
             batch_max: 256,
             batch_rows_max: 500,
             batch_bytes_max: 4 << 20,
-            heads_cached: 4_096,
             twins_max: 256,
             mark_flush_ms: 1_000,
             marks_max: 4_096,

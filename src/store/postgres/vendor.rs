@@ -35,16 +35,6 @@ impl Vendor {
             Vendor::YugabyteDb => "yugabytedb",
         }
     }
-
-    /// True where rows can guard themselves: the migrations make triggers there.
-    pub fn has_triggers(self) -> bool {
-        self != Vendor::CockroachDb
-    }
-
-    /// True where LISTEN and NOTIFY can be relied on to exist.
-    pub fn notifies(self) -> bool {
-        self == Vendor::PostgreSql
-    }
 }
 
 impl fmt::Display for Vendor {
@@ -67,6 +57,5 @@ mod tests {
         ] {
             assert_eq!(Vendor::of(version), vendor, "{version}");
         }
-        assert!(!Vendor::CockroachDb.has_triggers() && !Vendor::YugabyteDb.notifies());
     }
 }
