@@ -14,6 +14,7 @@ use super::fault::{Fault, Sql};
 use super::heads;
 use super::liveness::Liveness;
 use super::registry::clock;
+use super::twins::{TWINS, asks_for_twins, is_twin, since_ms};
 use super::write::{Changed, NewRow, Stored, Written};
 use crate::model::decide::Answer;
 use crate::model::execution::{Head, Identification};
@@ -176,35 +177,6 @@ const HOLDERS: &str = "SELECT g.place, k.execution_id FROM \
     unnest($1::BIGINT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[]) AS g(place, namespace, upstream, tool, key) \
     JOIN idempotency_keys k ON k.namespace = g.namespace AND k.upstream = g.upstream AND k.tool = g.tool \
     AND k.key = g.key";
-
-macro_rules! twins_where {
-    ($waiter:literal, $limit:literal) => {
-        concat!(
-            "(SELECT e.id FROM executions e WHERE e.arguments_hash = g.hash AND e.key IS NULL \
-             AND e.delivered_at_ms IS NULL AND e.namespace = g.namespace AND e.upstream = g.upstream \
-             AND e.tool = g.tool AND e.principal = g.principal AND e.caller = g.caller \
-             AND (e.ended_at_ms IS NULL OR e.ended_at_ms > g.since_ms) AND ",
-            $waiter,
-            " ORDER BY e.id LIMIT ",
-            $limit,
-            ")"
-        )
-    };
-}
-
-/// Every twin that may take a call. Of those waited for in this process one is enough: they are alike to the rules, and a
-/// client that sends the same call a hundred times has a hundred of them.
-const TWINS: &str = concat!(
-    "SELECT t.id FROM unnest($1::TEXT[], $2::TEXT[], $3::TEXT[], $4::TEXT[], $5::TEXT[], $6::TEXT[], \
-     $7::BIGINT[]) AS g(hash, namespace, upstream, tool, principal, caller, since_ms) \
-     CROSS JOIN LATERAL (",
-    twins_where!("e.waiter IS NULL", "$8"),
-    " UNION ALL ",
-    twins_where!("e.waiter IS NOT NULL AND e.waiter <> ALL($9::UUID[])", "$8"),
-    " UNION ALL ",
-    twins_where!("e.waiter = ANY($9::UUID[])", "1"),
-    ") AS t(id)"
-);
 
 const LIVING: &str = concat!("SELECT id FROM processes WHERE expires_at_ms > ", clock!());
 
@@ -474,33 +446,6 @@ impl<'a> Batch<'a> {
 
 fn missing(id: ExecutionId) -> Fault {
     Fault::damaged(format!("a key stands for execution {id}, which is missing"))
-}
-
-fn asks_for_twins<'a>((place, write): (usize, &&'a Write)) -> Option<(usize, &'a Submit)> {
-    match write {
-        Write::Submit(submit) if submit.submission.ident.key.is_none() && deciding::asks_for_twins(submit) => {
-            Some((place, submit))
-        }
-        _ => None,
-    }
-}
-
-fn since_ms(submit: &Submit) -> i64 {
-    submit.now_ms.saturating_sub(submit.submission.identity.reattach_window_ms)
-}
-
-/// What the statement asks of a row of the database, for one that this batch has changed or stored.
-fn is_twin(head: &Head, ident: &Identification, since_ms: i64) -> bool {
-    let other = &head.ident;
-    other.key.is_none()
-        && head.delivered_at_ms.is_none()
-        && other.arguments_hash == ident.arguments_hash
-        && other.namespace == ident.namespace
-        && other.upstream == ident.upstream
-        && other.tool == ident.tool
-        && other.principal == ident.principal
-        && other.caller == ident.caller
-        && head.ended_at_ms.is_none_or(|ended_at_ms| ended_at_ms > since_ms)
 }
 
 const CHECK: &str = "UPDATE store_checks SET count = count + 1 WHERE id = 1";
