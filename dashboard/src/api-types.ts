@@ -344,7 +344,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Asks a remote worker to finish what it has and to end. */
+        /** Asks a worker to finish what it has and to take nothing more; one inside a process of ours goes on with what else it does. */
         post: operations["workers_drain_one"];
         delete?: never;
         options?: never;
@@ -1237,6 +1237,8 @@ export interface components {
             principal?: string | null;
             /** @description When it registered last. */
             registered_at: components["schemas"]["Time"];
+            /** @description What a process of ours does: `mcp`, `worker`, `scheduler`. */
+            roles?: string[] | null;
             /** @description What it is made with. */
             sdk?: string | null;
             /**
@@ -1246,8 +1248,10 @@ export interface components {
             slots: number;
             /** @description `running`, `draining` or `gone`. */
             state: string;
-            /** @description The names of its tools; a local worker runs what its process is configured with. */
+            /** @description The names of a remote worker's tools. */
             tools: string[];
+            /** @description The upstreams that a process of ours runs. */
+            upstreams?: string[] | null;
         };
     };
     responses: never;
@@ -2792,7 +2796,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The worker, which is told with its next request. */
+            /** @description The worker, which learns it within a second, or with its next request. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2837,7 +2841,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It lives inside a process, or is gone. */
+            /** @description It is that of a `wrap`, or is gone. */
             409: {
                 headers: {
                     [name: string]: unknown;
