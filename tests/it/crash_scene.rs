@@ -314,7 +314,10 @@ impl ClientLedger {
             let head = &held[0].head;
             assert_eq!(head.id().to_string(), answer.id, "{key} belongs to another execution now");
             let late = answer.state == "unknown" && head.state == State::Completed;
-            assert!(late || head.state.as_str() == answer.state, "{key}: told {}, stored {head:?}", answer.state);
+            // A server that ends hands over what still runs: whoever was told so was told nothing about the end.
+            let handed_over = matches!(answer.state.as_str(), "ready" | "leased" | "scheduled" | "waiting");
+            let true_then = late || handed_over || head.state.as_str() == answer.state;
+            assert!(true_then, "{key}: told {}, stored {head:?}", answer.state);
         }
         for (key, answer) in answers.iter().filter(|(_, answer)| answer.state == "completed") {
             assert_eq!(answer.text(), calls[key].expected(), "{key}");
