@@ -2,6 +2,7 @@
 //! call are in `tools.rs`. Holds values only; what they mean is decided where they are used.
 
 use super::secret::{Secret, Text};
+pub use super::store::{Isolation, Migrate};
 use super::tools::{Defaults, OwnTool, Response, Server, WorkerTool};
 use super::units::{Bytes, Millis};
 use indexmap::IndexMap;
@@ -118,22 +119,6 @@ pub struct Store {
     /// SQLite: connections that only read.
     #[schemars(range(min = 1, max = 64))]
     pub readers: u32,
-}
-
-/// How far transactions of a PostgreSQL store are kept apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Isolation {
-    Serializable,
-    ReadCommitted,
-}
-
-/// What a start does with the schema of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Migrate {
-    Auto,
-    Check,
 }
 
 /// The HTTP listener.

@@ -1,17 +1,16 @@
 //! A private PostgreSQL: the newest of the installed binaries, on a free port of this machine's loopback, without syncing.
 //! It ends with the test, also when the test is killed. PostgreSQL refuses to run as root: as root it runs as `postgres`.
 
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
 /// Where Debian keeps the programs of each release.
 const INSTALLED: &str = "/usr/lib/postgresql";
-const START_MAX: Duration = Duration::from_secs(60);
 
 /// A running cluster. Dropped: stopped at once, and gone.
 pub(super) struct Cluster {
@@ -47,29 +46,30 @@ impl Cluster {
             .args(["-c", "unix_socket_directories=", "-c", "synchronous_commit=off", "-c", "autovacuum=off"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let cluster = Cluster { server, port, _folder: folder };
-        cluster.wait(&programs);
+        let mut cluster = Cluster { server, port, _folder: folder };
+        cluster.wait();
         Some(cluster)
+    }
+
+    /// Reads its log until it says that it takes connections, and from then on so that it never fills up.
+    fn wait(&mut self) {
+        let mut log = BufReader::new(self.server.stderr.take().unwrap()).lines();
+        let mut told = Vec::new();
+        loop {
+            let line = log.next().unwrap_or_else(|| panic!("PostgreSQL does not start:\n{}", told.join("\n"))).unwrap();
+            if line.contains("ready to accept connections") {
+                break;
+            }
+            told.push(line);
+        }
+        std::thread::spawn(move || log.for_each(drop));
     }
 
     pub(super) fn url(&self) -> String {
         format!("postgres://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port)
-    }
-
-    fn wait(&self, programs: &Path) {
-        let began = Instant::now();
-        loop {
-            let mut ask = Command::new(programs.join("pg_isready"));
-            ask.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
-            if ask.status().unwrap().success() {
-                return;
-            }
-            assert!(began.elapsed() < START_MAX, "PostgreSQL does not start");
-            std::thread::sleep(Duration::from_millis(20));
-        }
     }
 }
 
