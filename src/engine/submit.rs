@@ -56,6 +56,17 @@ impl Engine {
     /// Stores the call or finds the execution that takes it. The ticket is the caller's hold on it. Cancel safe: what is
     /// stored is started, whether or not the caller is still there.
     pub async fn submit(self: &Arc<Self>, call: Call) -> Result<Ticket> {
+        let keyed = call.key.is_some();
+        let submitted = self.take_in(call).await;
+        match &submitted {
+            Ok(ticket) if ticket.attached => self.meter.duplicate(keyed),
+            Ok(_) => {}
+            Err(error) => self.meter.refused(error.code()),
+        }
+        submitted
+    }
+
+    async fn take_in(self: &Arc<Self>, call: Call) -> Result<Ticket> {
         let arguments_hash = arguments::hash(&call.arguments, call.tool.service.key_argument.as_deref())?;
         if let Some(ticket) = self.repeated(&call, &arguments_hash).await? {
             return Ok(ticket);

@@ -25,6 +25,11 @@ const CLOSED_POLL_MS: i64 = 1_000;
 const CLOSED_LOOK_BACK_MS: i64 = 10_000;
 
 impl Face {
+    /// How many sessions are in memory here.
+    pub fn sessions_in_memory(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// Opens a session; its id and itself. `None` when the principal has too many.
     pub async fn open_session(&self, new: NewSession, principal: &Principal) -> Result<Option<(String, Arc<Session>)>> {
         let Some((id, row)) = self.engine.open_session(new, principal).await? else { return Ok(None) };

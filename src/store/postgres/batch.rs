@@ -152,6 +152,9 @@ impl Row {
 
     fn record(&mut self, change: Change, write: deciding::Write) {
         self.touch();
+        if self.written.records.is_empty() {
+            self.written.was = Some(change.was);
+        }
         self.written.records.extend(write.records(change.first_seq, change.events));
     }
 }
@@ -277,7 +280,10 @@ impl<'a> Batch<'a> {
         let (id, limits) = (submit.submission.ident.id, self.tx.settings().limits);
         if let Some(row) = self.rows.get(&id) {
             return match row.entry.operations.contains(&submit.operation) {
-                true => Ok(SubmitOutcome::New(Box::new(row.entry.head.clone()))),
+                true => {
+                    self.tx.found(submit.operation);
+                    Ok(SubmitOutcome::New(Box::new(row.entry.head.clone())))
+                }
                 false => Err(Fault::internal(format!("execution {id} exists already"))),
             };
         }
@@ -299,7 +305,7 @@ impl<'a> Batch<'a> {
                     entry,
                     was: None,
                     changed: true,
-                    written: Written { records, payloads },
+                    written: Written { was: None, records, payloads },
                     policy_id: policy_id.ok_or_else(|| Fault::internal("a call without a policy"))?,
                     key_ttl_ms: submit.submission.identity.key_ttl_ms,
                     // A key that this very batch gave out is written by whoever has it last.
@@ -358,7 +364,10 @@ impl<'a> Batch<'a> {
         let answer = match deciding::apply(&mut row.entry, apply, &limits) {
             Applying::Repeated => match row.written.records.iter().rfind(|it| it.operation == apply.operation) {
                 Some(record) => deciding::answer_of(&record.event),
-                None => events::answer_of(self.tx, apply.id, apply.operation).await?,
+                None => {
+                    self.tx.found(apply.operation);
+                    events::answer_of(self.tx, apply.id, apply.operation).await?
+                }
             },
             Applying::Decided(None, answer) => answer,
             Applying::Decided(Some(change), answer) => {
@@ -438,7 +447,11 @@ impl<'a> Batch<'a> {
             expected.remove(&id);
         }
         match expected.iter().next() {
-            None => Ok(()),
+            None => {
+                let written = self.rows.values().filter(|row| row.changed);
+                written.for_each(|row| row.written.tell(&row.entry.head, self.tx));
+                Ok(())
+            }
             Some(id) => Err(Fault::again(format!("execution {id} was changed by another process; try again"))),
         }
     }

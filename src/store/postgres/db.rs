@@ -3,8 +3,8 @@
 
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
@@ -21,6 +21,8 @@ use super::retry::Retry;
 use super::settings::PostgresSettings;
 use super::tls::Target;
 use super::vendor::Vendor;
+use crate::model::id::OperationId;
+use crate::store::observer::{Committed, Connections, Observed};
 use crate::store::{Result, crash};
 
 /// A parameter and its type: statements are sent with their types, so that no type is looked up and nothing is prepared.
@@ -33,6 +35,7 @@ pub(super) struct Db {
     tender: JoinHandle<()>,
     policies: Arc<Policies>,
     settings: Arc<PostgresSettings>,
+    observed: Observed,
 }
 
 impl Drop for Db {
@@ -66,7 +69,7 @@ impl Drop for Link {
 }
 
 /// An open transaction.
-pub(super) struct Tx<'env>(Reading<'env>);
+pub(super) struct Tx<'env>(Reading<'env>, Told);
 
 impl<'env> Deref for Tx<'env> {
     type Target = Reading<'env>;
@@ -133,7 +136,7 @@ impl Db {
         let connector = Connector::new(target, Arc::clone(&settings));
         let pool = connector.pool().map_err(|fault| fault.error)?;
         let tender = pool::tend(&pool, Duration::from_millis(settings.idle_timeout_ms));
-        Ok(Db { connector, pool, tender, policies: Arc::default(), settings })
+        Ok(Db { connector, pool, tender, policies: Arc::default(), settings, observed: Observed::default() })
     }
 
     /// A connection of the caller's own, outside the pool: for the set-up, and for what stays.
@@ -161,6 +164,18 @@ impl Db {
 
     pub(super) fn policies(&self) -> &Arc<Policies> {
         &self.policies
+    }
+
+    /// Who is told of commits.
+    pub(super) fn observed(&self) -> &Observed {
+        &self.observed
+    }
+
+    /// How the connections of the pool stand.
+    pub(super) fn connections(&self) -> Connections {
+        let status = self.pool.status();
+        let (idle, waiting) = (status.available, status.waiting);
+        Connections { busy: status.size.saturating_sub(idle), idle, waiting }
     }
 
     /// Closes the pool; what is under way ends, what comes later fails.
@@ -205,6 +220,17 @@ impl Db {
         }
     }
 
+    /// Tells what is committed: what was written from `from` on, and of what was uncertain before that what was found.
+    fn tell(&self, written: &mut Vec<Committed>, from: usize, found: &[OperationId]) {
+        let Some(observer) = self.observed.get() else { return };
+        let mut committed = written.split_off(from);
+        written.retain(|earlier| found.contains(&earlier.operation));
+        written.append(&mut committed);
+        if !written.is_empty() {
+            observer.committed(written);
+        }
+    }
+
     async fn read_once<'env, T: Send>(
         &self,
         run: &(impl for<'a> Fn(&'a Reading<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
@@ -231,9 +257,11 @@ impl Db {
         run: impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync,
     ) -> Result<T> {
         let mut retry = self.patience();
+        // What was written by runs of which it is not known whether they took effect.
+        let mut uncertain = Vec::new();
         loop {
             let limit = retry.left().max(SHORTEST);
-            let fault = match tokio::time::timeout(limit, self.transaction_once(&run)).await {
+            let fault = match tokio::time::timeout(limit, self.transaction_once(&run, &mut uncertain)).await {
                 Ok(Ok(value)) => return Ok(value),
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::lost("PostgreSQL did not answer in time; it is not known whether it wrote"),
@@ -247,9 +275,10 @@ impl Db {
     async fn transaction_once<'env, T: Send>(
         &self,
         run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
+        uncertain: &mut Vec<Committed>,
     ) -> Sql<T> {
         let reading: Reading<'env> = self.reading().await?;
-        let tx = Tx(reading);
+        let tx = Tx(reading, Told::default());
         tx.batch(&self.connector.begin()).await?;
         let done = match run(&tx).await {
             // Somebody swallowed an error; COMMIT would roll back without a word.
@@ -261,7 +290,19 @@ impl Db {
         match done {
             Ok(value) => {
                 crash::point("before_commit");
-                tx.commit().await?;
+                let (certain, repeated) = tx.1.take();
+                let before = uncertain.len();
+                // They stay when this is dropped half-way.
+                uncertain.extend(certain);
+                match tx.commit().await {
+                    Ok(()) => self.tell(uncertain, before, &repeated),
+                    Err(fault) => {
+                        if fault.kind != super::fault::Kind::Lost {
+                            uncertain.truncate(before);
+                        }
+                        return Err(fault);
+                    }
+                }
                 crash::point("after_commit");
                 tx.0.give_back();
                 Ok(value)
@@ -276,7 +317,27 @@ impl Db {
     }
 }
 
+/// What a run of a transaction wrote, to be told after its commit, and what it found written by an earlier run.
+#[derive(Default)]
+struct Told(Mutex<(Vec<Committed>, Vec<OperationId>)>);
+
+impl Told {
+    fn take(&self) -> (Vec<Committed>, Vec<OperationId>) {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 impl Tx<'_> {
+    /// Says what was written to an execution, to be told after the commit.
+    pub(super) fn wrote(&self, written: Committed) {
+        self.1.0.lock().unwrap_or_else(PoisonError::into_inner).0.push(written);
+    }
+
+    /// Says that an operation was found among the events.
+    pub(super) fn found(&self, operation: OperationId) {
+        self.1.0.lock().unwrap_or_else(PoisonError::into_inner).1.push(operation);
+    }
+
     /// The database bounds statements, but no commit: we do, by closing the socket and never by cancelling, which would
     /// make a commit that waits for its standby look like one that succeeded.
     async fn commit(&self) -> Sql<()> {

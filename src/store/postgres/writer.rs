@@ -82,6 +82,11 @@ impl Writer {
         self.write(Write::Check).await.map(drop)
     }
 
+    /// Writes that wait for a commit.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// Queues a delivery mark; a full queue loses it.
     pub(super) fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64) {
         let item = Item { write: Write::Mark { id, mark, now_ms }, answer: None };
@@ -228,6 +233,15 @@ impl Task {
     }
 
     async fn together(&self, items: &[Item]) -> Result<Vec<Outcome>> {
+        let since = Instant::now();
+        let done = self.in_one(items).await;
+        if let (Ok(_), Some(observer)) = (&done, self.db.observed().get()) {
+            observer.transaction(items.iter().filter(|item| item.answer.is_some()).count(), since.elapsed());
+        }
+        done
+    }
+
+    async fn in_one(&self, items: &[Item]) -> Result<Vec<Outcome>> {
         let writes: Vec<&Write> = items.iter().map(|item| &item.write).collect();
         let policy_ids = batch::store_policies(&self.db, &writes).await?;
         // After a commit of which nothing was heard the same runs again, and may find its own rows.
