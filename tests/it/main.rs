@@ -53,6 +53,8 @@ mod matrix_cells;
 mod matrix_client;
 mod matrix_scene;
 mod matrix_table;
+mod metrics;
+mod metrics_boards;
 mod operate;
 mod replicas_ending;
 mod replicas_roles;
