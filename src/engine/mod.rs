@@ -29,6 +29,7 @@ pub mod scheduler;
 mod served_tasks;
 pub mod sessions;
 pub mod slots;
+pub mod spans;
 pub mod submit;
 pub mod task;
 pub mod ticket;
@@ -51,6 +52,7 @@ pub use error::{Error, Result};
 
 use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
 use crate::store::{Retention, Store, WorkerChange};
+use crate::telemetry::Traces;
 use catalog::Catalog;
 use clock::Clock;
 use in_flight::InFlight;
@@ -96,6 +98,8 @@ pub struct Settings {
     pub metric_tools_max: usize,
     /// How long a question to the client waits for its answer.
     pub input_timeout_ms: i64,
+    /// Where spans go.
+    pub traces: Traces,
     /// Remote workers.
     pub remote: remote::Settings,
     /// Sessions of legacy clients.
@@ -121,6 +125,7 @@ impl Default for Settings {
             known_keys_max: 16_384,
             metric_tools_max: 100,
             input_timeout_ms: 3_600_000,
+            traces: Traces::default(),
             remote: remote::Settings::default(),
             sessions: sessions::Settings::default(),
         }
@@ -343,6 +348,7 @@ impl Engine {
         self.halting.cancel();
         let stop_grace = Duration::from_millis(self.settings.stop_grace_ms) + RECORD_GRACE;
         let _ = tokio::time::timeout(stop_grace, self.running.idle()).await;
+        let _ = tokio::time::timeout(spans::MADE_WITHIN, self.meter.all_spans_made()).await;
         self.stop.cancel();
         self.tasks.close();
         let _ = tokio::time::timeout(RECORD_GRACE, self.tasks.wait()).await;

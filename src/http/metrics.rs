@@ -88,6 +88,7 @@ impl Scraped {
             waiters: engine.waiting_callers(),
             sessions: (self.sessions)(),
             upstreams: upstreams.collect(),
+            spans: engine.settings().traces.counts(),
             ..stored
         })
     }

@@ -28,6 +28,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 use crate::engine::asking::Pauses;
 use crate::engine::running::Work;
@@ -36,6 +37,7 @@ use crate::engine::{Engine, LocalWorker, Result};
 use crate::model::decide::{Answer, Failure, FailureKind};
 use crate::model::execution::ErrorInfo;
 use crate::store::{CandidateQuery, Payload, crash};
+use crate::telemetry::faults;
 use executor::{Executor, Job, Outcome};
 use rounds::{asks_on, rounds};
 
@@ -56,7 +58,12 @@ impl LocalWorker for Worker {
         let engine = self.engine.clone();
         let executor = self.executors.get(&work.head.ident.upstream).cloned();
         let limit = self.results_bytes_max;
-        self.engine.spawn(async move { attempt(&engine, executor, work, limit).await });
+        let id = work.head.id();
+        let (attempt_number, token) = (work.head.attempt, work.head.fencing_token);
+        // Whatever is logged meanwhile names the execution.
+        let logged = tracing::info_span!("attempt", execution = %id, attempt = attempt_number, token);
+        let attempt = async move { attempt(&engine, executor, work, limit).await };
+        self.engine.spawn(faults::of_execution(id, attempt).instrument(logged));
     }
 }
 
@@ -200,7 +207,10 @@ async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work, mut job
     // A panic in one call must not keep its lease and its slot.
     let running = AssertUnwindSafe(executor.run(job, &report)).catch_unwind();
     let running = running.map(|outcome| {
-        outcome.unwrap_or_else(|_| Outcome::lost("executor_panicked", "the code that ran the tool panicked"))
+        outcome.unwrap_or_else(|_| {
+            let words = format!("the code that ran the tool panicked: internal fault {}", faults::caught());
+            Outcome::lost("executor_panicked", words)
+        })
     });
     tokio::pin!(running);
     let (code, message) = loop {

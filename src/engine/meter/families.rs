@@ -59,6 +59,8 @@ label! {
     Code(code: &'static str);
     /// Where something stands.
     State(state: &'static str);
+    /// What became of something.
+    Outcome(outcome: &'static str);
     /// The name of an upstream.
     Upstream(upstream: String);
     /// The version of the program.
@@ -103,6 +105,7 @@ struct Scrape {
     waiters: Gauge,
     sessions: Gauge,
     up: Family<Upstream, Gauge>,
+    spans: Family<Outcome, Counter>,
 }
 
 /// Bounds of the parts of a call's life, in seconds.
@@ -205,6 +208,8 @@ impl Scrape {
         registry.register("waiters", "Callers that wait in this process", scrape.waiters.clone());
         registry.register("sessions", "MCP sessions in the memory of this process", scrape.sessions.clone());
         registry.register("upstream_up", "Whether a server or tool can be used here", scrape.up.clone());
+        let help = "Spans of traces: taken by the collector, dropped since too many waited, or not taken";
+        registry.register("spans", help, scrape.spans.clone());
         scrape
     }
 
@@ -224,6 +229,11 @@ impl Scrape {
         self.running.set(signed(figures.running));
         self.waiters.set(signed(figures.waiters));
         self.sessions.set(signed(figures.sessions));
+        let spans = &figures.spans;
+        for (outcome, count) in [("exported", spans.exported), ("dropped", spans.dropped), ("failed", spans.failed)] {
+            let counter = self.spans.get_or_create(&Outcome { outcome });
+            counter.inner().fetch_max(count, std::sync::atomic::Ordering::Relaxed);
+        }
         for (upstream, up) in &figures.upstreams {
             self.up.get_or_create(&Upstream { upstream: upstream.clone() }).set(i64::from(*up));
         }

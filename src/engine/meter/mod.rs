@@ -8,15 +8,18 @@ mod tests;
 mod tools;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
+use tokio::sync::{mpsc, watch};
 
+use super::spans::Settled;
 use crate::model::event::{Event, LOSS_CODES};
 use crate::model::execution::{ErrorInfo, State};
 use crate::model::id::ExecutionId;
 use crate::store::{Committed, Connections, Observer};
+use crate::telemetry::Counts;
 use families::{By, Cause, Code, Families, Reason, Type, Upstream};
 use tools::{Outcome, ToolMeter, Tools};
 
@@ -49,6 +52,8 @@ pub struct Figures {
     pub sessions: usize,
     /// What can be used.
     pub upstreams: Vec<(String, bool)>,
+    /// What became of spans.
+    pub spans: Counts,
 }
 
 /// The counters of a process.
@@ -59,6 +64,10 @@ pub struct Meter {
     tools: Tools,
     /// When leases began whose end has not been seen, in milliseconds since the epoch.
     begun_ms: Mutex<HashMap<ExecutionId, i64>>,
+    /// Who makes spans of what has settled.
+    settled: OnceLock<mpsc::Sender<Settled>>,
+    /// How many it was told of and has not dealt with.
+    unmade: watch::Sender<usize>,
 }
 
 impl Meter {
@@ -82,7 +91,7 @@ impl Meter {
         for by in ["key", "same_call"] {
             drop(families.duplicates.get_or_create(&By { by }));
         }
-        Meter { families, events: events.into(), tools: Tools::new(tools_max), begun_ms: Mutex::default() }
+        Meter { families, events: events.into(), tools: Tools::new(tools_max), begun_ms: Mutex::default(), settled: OnceLock::new(), unmade: watch::Sender::new(0) }
     }
 
     /// Counts a call that an earlier execution took.
@@ -105,7 +114,36 @@ impl Meter {
         self.families.encode(figures)
     }
 
+    /// Names who is told of executions that settle.
+    pub(super) fn tell_settled(&self, settled: mpsc::Sender<Settled>) {
+        let _ = self.settled.set(settled);
+    }
+
+    /// One of them was dealt with.
+    pub(super) fn made_spans(&self) {
+        self.unmade.send_modify(|unmade| *unmade = unmade.saturating_sub(1));
+    }
+
+    /// Waits until all of them were.
+    pub(super) async fn all_spans_made(&self) {
+        let _ = self.unmade.subscribe().wait_for(|unmade| *unmade == 0).await;
+    }
+
+    fn settles(&self, committed: &Committed) {
+        let Some(settled) = self.settled.get() else { return };
+        let is_settled = |event: &Event| event.is_final() || matches!(event, Event::Lost { .. });
+        if committed.events.iter().any(is_settled) {
+            let again = committed.was == Some(State::Unknown);
+            // Counted first: it may be dealt with at once.
+            self.unmade.send_modify(|unmade| *unmade += 1);
+            if settled.try_send(Settled { id: committed.id, again }).is_err() {
+                self.made_spans();
+            }
+        }
+    }
+
     fn count(&self, committed: &Committed) {
+        self.settles(committed);
         let tool = self.tools.of(&self.families, &committed.upstream, &committed.tool);
         for event in &committed.events {
             if let Some(counter) = self.events.get(event.name()) {
