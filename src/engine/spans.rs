@@ -201,7 +201,8 @@ fn of(head: &Head) -> Vec<KeyValue> {
 }
 
 fn ends_lease(event: &Event) -> bool {
-    event.is_final() || matches!(event, Event::Retried { .. } | Event::Lost { .. } | Event::Released { .. } | Event::Parked)
+    event.is_final()
+        || matches!(event, Event::Retried { .. } | Event::Lost { .. } | Event::Released { .. } | Event::Parked)
 }
 
 /// The number of the newest event that made it `unknown`.

@@ -104,7 +104,18 @@ impl Ticket {
         let following = Following::still(Sight { settled: Some(end), ..Sight::default() });
         let (departure, told, reported) = (Departure::Gone, None, None);
         let spans = Spans::begin(&head);
-        Ticket { spans, engine, following, told, reported, head, attached: true, departure, left: true, coalesces: false }
+        Ticket {
+            spans,
+            engine,
+            following,
+            told,
+            reported,
+            head,
+            attached: true,
+            departure,
+            left: true,
+            coalesces: false,
+        }
     }
 
     /// The execution.
@@ -186,11 +197,14 @@ impl Ticket {
     /// Counts the caller out, once; true when it was the last.
     fn depart(&mut self) -> bool {
         if let Some(spans) = self.spans.take() {
-            spans.wait.set("durable_mcp.left_with", match self.departure {
-                Departure::Answered => "answer",
-                Departure::Handle => "handle",
-                Departure::Gone => "nothing",
-            });
+            spans.wait.set(
+                "durable_mcp.left_with",
+                match self.departure {
+                    Departure::Answered => "answer",
+                    Departure::Handle => "handle",
+                    Departure::Gone => "nothing",
+                },
+            );
         }
         if std::mem::replace(&mut self.left, true) {
             return false;

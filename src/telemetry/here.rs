@@ -3,6 +3,7 @@
 
 use opentelemetry::Value;
 use opentelemetry::trace::SpanKind;
+use tracing::field::Empty;
 
 use super::place::Place;
 use super::span::Span;
@@ -34,17 +35,36 @@ pub fn note(key: &'static str, value: impl Into<Value>) {
     let _ = HERE.try_with(|span| span.set(key, value));
 }
 
+/// What each line of the log says of the request that it belongs to, once [`read`] knows it.
+pub fn logged() -> tracing::Span {
+    tracing::info_span!("request", method = Empty, trace = Empty)
+}
+
 /// The request's method, and the span of its client that it belongs to, as both were read.
 pub fn read(method: &str, caller: Option<&str>) {
-    let _ = HERE.try_with(|span| {
-        if let Some(parent) = caller.and_then(Place::parse) {
+    let caller = caller.and_then(Place::parse);
+    let found = HERE.try_with(|span| {
+        if let Some(parent) = caller {
             span.belongs_to(parent);
         }
-        span.set("rpc.method", method.to_owned());
-        if method.len() <= METHOD_MAX && method.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if is_name(method) {
             span.name(method.to_owned());
+            span.set("rpc.method", method.to_owned());
         }
+        span.place()
     });
+    let logged = tracing::Span::current();
+    if is_name(method) {
+        logged.record("method", method);
+    }
+    if let Some(place) = found.ok().flatten().or(caller) {
+        logged.record("trace", place.trace.to_string());
+    }
+}
+
+/// What a client calls a method is no text of ours: it is told as long as it looks like one.
+fn is_name(method: &str) -> bool {
+    method.len() <= METHOD_MAX && method.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_-.".contains(&byte))
 }
 
 /// A longer method is no name.

@@ -6,7 +6,7 @@ pub mod demo;
 pub mod executor;
 pub mod forwarder;
 pub mod http_call;
-mod http_client;
+pub mod http_client;
 pub mod left_tasks;
 pub mod legs;
 pub mod publish;
@@ -29,9 +29,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use tracing::Instrument;
+use tracing::field::Empty;
 
 use crate::engine::asking::Pauses;
 use crate::engine::running::Work;
+use crate::engine::spans;
 use crate::engine::waiters::Progress;
 use crate::engine::{Engine, LocalWorker, Result};
 use crate::model::decide::{Answer, Failure, FailureKind};
@@ -61,7 +63,10 @@ impl LocalWorker for Worker {
         let id = work.head.id();
         let (attempt_number, token) = (work.head.attempt, work.head.fencing_token);
         // Whatever is logged meanwhile names the execution.
-        let logged = tracing::info_span!("attempt", execution = %id, attempt = attempt_number, token);
+        let logged = tracing::info_span!("attempt", execution = %id, attempt = attempt_number, token, trace = Empty);
+        if let Some(caller) = work.meta.as_deref().and_then(|meta| spans::caller(Some(meta))) {
+            logged.record("trace", caller.trace.to_string());
+        }
         let attempt = async move { attempt(&engine, executor, work, limit).await };
         self.engine.spawn(faults::of_execution(id, attempt).instrument(logged));
     }

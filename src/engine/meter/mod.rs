@@ -91,7 +91,14 @@ impl Meter {
         for by in ["key", "same_call"] {
             drop(families.duplicates.get_or_create(&By { by }));
         }
-        Meter { families, events: events.into(), tools: Tools::new(tools_max), begun_ms: Mutex::default(), settled: OnceLock::new(), unmade: watch::Sender::new(0) }
+        Meter {
+            families,
+            events: events.into(),
+            tools: Tools::new(tools_max),
+            begun_ms: Mutex::default(),
+            settled: OnceLock::new(),
+            unmade: watch::Sender::new(0),
+        }
     }
 
     /// Counts a call that an earlier execution took.

@@ -1,5 +1,6 @@
 //! Claiming: a long poll whose answer carries leased calls. What was not written whole is given back.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,6 +21,7 @@ use super::Desk;
 use super::body;
 use crate::engine::parking::Leased;
 use crate::engine::remote::{Ask, Handed, RemoteWorker, lease_token};
+use crate::engine::spans;
 use crate::http::auth::Access;
 use crate::http::openapi::Refused;
 use crate::http::refusal::Refusal;

@@ -13,6 +13,7 @@ use opentelemetry::trace::SpanKind;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use self::opening::Opened;
 use super::admit::{self, Admitted, Body, Entered};
@@ -170,7 +171,7 @@ impl Connection {
                         let flight = place.flight.clone();
                         let span = connection.span(&heads);
                         let request = here::within(span, connection.request(&line, flight, heads));
-                        connection.while_there(request).await;
+                        connection.while_there(request.instrument(here::logged())).await;
                         connection.in_flight.leave(&place);
                     });
                 }

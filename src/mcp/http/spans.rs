@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::Response;
 use opentelemetry::trace::SpanKind;
+use tracing::Instrument;
 
 use super::super::face::Face;
 use super::super::headers;
@@ -17,15 +18,17 @@ use crate::telemetry::{Place, here};
 /// Takes in a POST, and tells of it where spans are made.
 pub(super) async fn post(face: Arc<Face>, principal: Principal, headers: &HeaderMap, body: Body) -> Response {
     let traces = face.engine.settings().traces.clone();
+    let logged = here::logged();
     if !traces.is_on() {
-        return post::post(face, principal, headers, body).await;
+        return post::post(face, principal, headers, body).instrument(logged).await;
     }
     let parent = headers::trace(headers).traceparent.as_deref().and_then(Place::parse);
     let span = traces.span("POST", SpanKind::Server, parent);
     span.set("http.request.method", "POST");
     span.set("mcp.session.present", headers.contains_key(headers::SESSION_ID));
     span.set("durable_mcp.instance_age_s", traces.age_seconds());
-    let response = here::within(span.clone(), Box::pin(post::post(face, principal, headers, body))).await;
+    let answering = Box::pin(post::post(face, principal, headers, body).instrument(logged));
+    let response = here::within(span.clone(), answering).await;
     let kind = response.headers().get(CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
     let mode = match kind {
         kind if kind.starts_with(b"text/event-stream") => "sse",
