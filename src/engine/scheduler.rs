@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use opentelemetry::KeyValue;
@@ -181,7 +181,7 @@ impl Engine {
     }
 
     /// Tells of work that nobody asked for, and that did something.
-    fn did(&self, name: &'static str, start: SystemTime, counts: &[(&'static str, i64)]) {
+    fn did(&self, name: &'static str, start: Duration, counts: &[(&'static str, i64)]) {
         self.settings.traces.made(Made {
             name: name.into(),
             kind: SpanKind::Internal,

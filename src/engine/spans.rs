@@ -3,7 +3,7 @@
 //! knows what it did. Also the parts of a trace that go with a call: its stored context, and the one its tool is given.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
@@ -210,6 +210,6 @@ fn unknown_at(records: &[EventRecord]) -> i64 {
     records.iter().rfind(|record| matches!(record.event, Event::Lost { .. })).map_or(0, |record| record.seq)
 }
 
-fn time(ms: i64) -> SystemTime {
-    UNIX_EPOCH + Duration::from_millis(ms.max(0) as u64)
+fn time(ms: i64) -> Duration {
+    Duration::from_millis(ms.max(0) as u64)
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use opentelemetry::trace::{Link, SpanId, SpanKind, Status};
 use opentelemetry::{InstrumentationScope, KeyValue, Value};
@@ -40,7 +40,7 @@ pub struct Traces(Option<Arc<On>>);
 
 struct On {
     sink: Arc<dyn Sink>,
-    now: fn() -> SystemTime,
+    now: fn() -> Duration,
     since: Instant,
     scope: InstrumentationScope,
 }
@@ -56,10 +56,10 @@ pub struct Made {
     pub place: Place,
     /// The span it belongs to.
     pub parent: Option<Place>,
-    /// When it began.
-    pub start: SystemTime,
-    /// When it ended.
-    pub end: SystemTime,
+    /// When it began, since the epoch.
+    pub start: Duration,
+    /// When it ended, since the epoch.
+    pub end: Duration,
     /// What is told of it.
     pub attributes: Vec<KeyValue>,
     /// Other spans that it has to do with.
@@ -69,8 +69,8 @@ pub struct Made {
 }
 
 impl Traces {
-    /// Spans go to `sink`; `now` is the time.
-    pub fn to(sink: Arc<dyn Sink>, now: fn() -> SystemTime) -> Traces {
+    /// Spans go to `sink`; `now` is the time since the epoch.
+    pub fn to(sink: Arc<dyn Sink>, now: fn() -> Duration) -> Traces {
         let scope = InstrumentationScope::builder("durable-mcp").with_version(env!("CARGO_PKG_VERSION")).build();
         Traces(Some(Arc::new(On { sink, now, since: Instant::now(), scope })))
     }
@@ -129,8 +129,8 @@ impl On {
             parent_span_is_remote: false,
             span_kind: made.kind,
             name: made.name,
-            start_time: made.start,
-            end_time: made.end.max(made.start),
+            start_time: UNIX_EPOCH + made.start,
+            end_time: UNIX_EPOCH + made.end.max(made.start),
             attributes: made.attributes,
             dropped_attributes_count: 0,
             events: SpanEvents::default(),
@@ -148,7 +148,7 @@ pub struct Span(Option<Arc<Open>>);
 struct Open {
     on: Arc<On>,
     kind: SpanKind,
-    start: SystemTime,
+    start: Duration,
     told: Mutex<Told>,
 }
 
