@@ -8,9 +8,12 @@
 pub mod answers;
 pub mod bytes;
 pub mod client;
+pub mod cluster;
 pub mod cut_proxy;
 mod driver;
 pub mod ledger;
+pub mod pg_proxy;
+pub mod pgbouncer;
 pub mod process;
 pub mod process_tree;
 pub mod program;
