@@ -61,7 +61,7 @@ start() {
   pids+=("$started_pid")
   # The shell need not tell that it was killed: that is what happens here.
   disown "$started_pid"
-  until grep -q ' listens on .*/mcp$' "$log"; do
+  until grep -q ' listens on http' "$log"; do
     tries=$((tries + 1))
     if [ "$tries" -gt 300 ] || ! kill -0 "$started_pid" 2>/dev/null; then
       echo "$name did not start:" >&2
@@ -70,7 +70,8 @@ start() {
     fi
     sleep 0.05
   done
-  started_url=$(sed -n 's/.* listens on \(.*\)\/mcp$/\1/p' "$log")
+  # Only a server with the role `mcp` says the path of that endpoint.
+  started_url=$(sed -n 's/.* listens on \(http:[^ ]*\)$/\1/p' "$log" | sed 's/\/mcp$//')
   say "$name (pid $started_pid) on $started_url"
 }
 

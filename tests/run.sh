@@ -12,6 +12,17 @@ if ! bash tests/setup.sh; then
   echo "SKIPPED: the tests with real clients need Node 20+ and Python 3.10+" >&2
 fi
 
+step "the dashboard's build is that of its sources"
+if command -v npm >/dev/null; then
+  made() { cat dashboard/dist/* dashboard/src/api-types.ts | cksum; }
+  committed=$(made)
+  (cd dashboard && npm ci --silent --no-fund --no-audit && npm run --silent types && npm run --silent build)
+  if [ "$(made)" != "$committed" ]; then
+    echo "dashboard/dist or src/api-types.ts differs from what its sources make: commit what was made now" >&2
+    exit 1
+  fi
+fi
+
 step "format"
 cargo fmt --all --check
 

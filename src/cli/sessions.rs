@@ -7,7 +7,7 @@ use super::args::{SessionsArgs, SessionsCloseArgs, SessionsCommand, SessionsList
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::source::Source;
-use crate::engine::clock::Clock;
+use crate::engine::clock::now_of;
 use crate::engine::sessions::{CloseRefused, SessionView, close, view};
 use crate::store::SessionQuery;
 
@@ -114,7 +114,7 @@ async fn close_one(args: &SessionsCloseArgs, source: &Source, out: &Output) -> R
         Source::Stores(stores) => {
             let mut closed = Err(CloseRefused::Missing);
             for named in stores {
-                closed = close(&*named.store, start, (None, None), Clock::System.now_ms()).await;
+                closed = close(&*named.store, start, (None, None), now_of(&*named.store).await?).await;
                 if !matches!(closed, Err(CloseRefused::Missing)) {
                     break;
                 }

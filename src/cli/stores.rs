@@ -68,7 +68,8 @@ pub fn wraps(data_dir: &Path) -> Vec<(String, String)> {
     found
 }
 
-fn url_of(loaded: &Loaded) -> String {
+/// The URL of the store of a configuration. It may hold a password.
+pub fn url_of(loaded: &Loaded) -> String {
     match &loaded.config.store.url {
         Some(url) => url.expose().to_owned(),
         None => format!("sqlite:{}", loaded.data_dir.join("durable-mcp.db").display()),

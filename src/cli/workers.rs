@@ -7,7 +7,7 @@ use super::args::{WorkersArgs, WorkersCommand, WorkersDrainArgs};
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::source::Source;
-use crate::engine::clock::Clock;
+use crate::engine::clock::now_of;
 use crate::engine::remote::{DrainRefused, drain, listing};
 use crate::model::id::ProcessId;
 
@@ -40,6 +40,10 @@ struct Row {
     slots: u32,
     leased: usize,
     tools: Vec<String>,
+    #[serde(default)]
+    roles: Option<Vec<String>>,
+    #[serde(default)]
+    upstreams: Option<Vec<String>>,
     last_seen_at: Option<String>,
 }
 
@@ -75,10 +79,12 @@ async fn list(source: &Source, json: bool, out: &Output) -> Result<Exit, Failure
         let row: Row = serde_json::from_str(row).map_err(|_| unreadable())?;
         let busy = format!("{}/{}", row.leased, row.slots);
         let seen = row.last_seen_at.unwrap_or_else(|| "-".to_owned());
-        Ok(vec![row.id, row.name, row.kind, row.state, busy, seen, row.tools.join(" ")])
+        let does = row.roles.map_or_else(|| row.kind, |roles| roles.join(","));
+        let runs = row.upstreams.unwrap_or(row.tools).join(" ");
+        Ok(vec![row.id, row.name, does, row.state, busy, seen, runs])
     };
     let cells: Vec<Vec<String>> = rows.iter().map(cells).collect::<Result<_, Failure>>()?;
-    out.table(&["ID", "NAME", "KIND", "STATE", "BUSY", "SEEN", "TOOLS"], &cells)?;
+    out.table(&["ID", "NAME", "ROLES", "STATE", "BUSY", "SEEN", "RUNS"], &cells)?;
     Ok(Exit::Ok)
 }
 
@@ -89,7 +95,7 @@ async fn drain_one(args: &WorkersDrainArgs, source: &Source, out: &Output) -> Re
         Source::Stores(stores) => {
             let mut drained = Err(DrainRefused::Missing);
             for named in stores {
-                drained = drain(&*named.store, (id, None), Clock::System.now_ms()).await;
+                drained = drain(&*named.store, (id, None), now_of(&*named.store).await?).await;
                 if !matches!(drained, Err(DrainRefused::Missing)) {
                     break;
                 }
@@ -100,7 +106,7 @@ async fn drain_one(args: &WorkersDrainArgs, source: &Source, out: &Output) -> Re
     };
     match args.source.json {
         true => out.line(&view)?,
-        false => eprintln!("worker {id} is asked to finish what it has and to end"),
+        false => eprintln!("worker {id} is asked to finish what it has and to take nothing more"),
     }
     Ok(Exit::Ok)
 }
@@ -129,8 +135,8 @@ async fn find(source: &Source, start: &str) -> Result<ProcessId, Failure> {
 fn refused(refused: DrainRefused) -> Failure {
     match refused {
         DrainRefused::Missing => Failure::new(Exit::NotFound, refused.to_string()),
-        DrainRefused::Local => {
-            Failure::new(Exit::Conflict, refused.to_string()).next("stop that process: it lets what runs end")
+        DrainRefused::Bound => {
+            Failure::new(Exit::Conflict, refused.to_string()).next("end its client: it lets what runs end")
         }
         DrainRefused::Gone => Failure::new(Exit::Conflict, refused.to_string()),
         DrainRefused::Store(error) => error.into(),

@@ -1,8 +1,8 @@
 //! The values that nobody has to write. Every number that the program takes without asking is here, and nowhere else.
 
 use super::settings::{
-    Auth, AuthMode, HttpTools, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Retention, Scheduler, Sessions,
-    Store, Worker, Workers, Wrap,
+    Auth, AuthMode, HttpTools, Isolation, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Retention, Role,
+    Scheduler, Sessions, Store, Worker, Workers, Wrap,
 };
 use super::tools::{
     DefaultIdempotency, DefaultRetry, DefaultTimeout, Defaults, OnDisconnect, OnTaskExpiry, OwnPolicy, Response,
@@ -18,6 +18,20 @@ impl Default for Store {
             url: None,
             data_dir: None,
             migrate: Migrate::Auto,
+            listen_url: None,
+            schema: None,
+            isolation: Isolation::Serializable,
+            pooled: false,
+            root_certificates: None,
+            max_connections: 8,
+            connection_idle: Millis(60_000),
+            connection_life: Millis(1_800_000),
+            connect_timeout: Millis(10_000),
+            statement_timeout: Millis(30_000),
+            commit_deadline: Millis(3_000),
+            answer_deadline: Millis(4_500),
+            poll_interval: Millis(50),
+            process_ttl: Millis(5_000),
             busy_timeout: Millis(5_000),
             max_batch: 256,
             max_queue: 16_384,
@@ -29,10 +43,12 @@ impl Default for Store {
 impl Default for Listener {
     fn default() -> Self {
         Self {
+            roles: vec![Role::Mcp, Role::Worker, Role::Scheduler],
             listen: SocketAddr::from(([127, 0, 0, 1], 7400)),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             path: "/mcp".into(),
+            sse_path: None,
             namespace_paths: true,
             max_body_bytes: Bytes(4 << 20),
             max_depth: 64,
@@ -41,6 +57,8 @@ impl Default for Listener {
             max_event_streams: 256,
             event_stream_life: Millis(300_000),
             max_in_flight: 1_000,
+            max_batch: 100,
+            max_outbox: 1_024,
             max_subscriptions: 1_000,
             max_subscription_streams: 10_000,
             max_initialize_rate: 100,
@@ -55,13 +73,14 @@ impl Default for Listener {
             header_timeout: Millis(30_000),
             body_timeout: Millis(60_000),
             shutdown_grace: Millis(5_000),
+            drain_delay: Millis(0),
         }
     }
 }
 
 impl Default for Worker {
     fn default() -> Self {
-        Self { slots: 64, poll_interval: Millis(1_000) }
+        Self { slots: 64, poll_interval: Millis(1_000), runs: None }
     }
 }
 

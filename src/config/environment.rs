@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 const PREFIX: &str = "DURABLE_MCP_";
 
 /// Short names of the settings that people set most.
-const SHORT: [(&str, &str); 5] = [
+const SHORT: [(&str, &str); 6] = [
+    ("DURABLE_MCP_ROLES", "server.roles"),
     ("DURABLE_MCP_LISTEN", "server.listen"),
     ("DURABLE_MCP_WAIT", "defaults.wait"),
     ("DURABLE_MCP_LOG", "log.level"),
@@ -20,13 +21,14 @@ const SHORT: [(&str, &str); 5] = [
 ];
 
 /// Variables with our prefix that set nothing in the configuration: the command line and the tools read or get them.
-pub const OTHER_VARIABLES: [&str; 6] = [
+pub const OTHER_VARIABLES: [&str; 7] = [
     "DURABLE_MCP_CONFIG",
     "DURABLE_MCP_URL",
     "DURABLE_MCP_TOKEN",
     "DURABLE_MCP_IDEMPOTENCY_KEY",
     "DURABLE_MCP_FENCING_TOKEN",
     "DURABLE_MCP_CRASH_AT",
+    "DURABLE_MCP_CLOCK_SHIFT",
 ];
 
 /// Returns every variable that sets something, with the path of its setting; short names last.

@@ -34,6 +34,8 @@ pub(super) fn check(text: &str, schema: &Schema, secret: bool) -> Result<(), Mes
                 wrong("no address of a store", "write sqlite:PATH or postgres://…")
             }
         }
+        "postgres" if text.starts_with("postgres://") || text.starts_with("postgresql://") => Ok(()),
+        "postgres" => wrong("no address of a PostgreSQL server", "write postgres://…"),
         "http-url" => match reqwest::Url::parse(text) {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(()),
             _ => wrong("no http address", "write it as https://host/path"),

@@ -23,6 +23,7 @@ mod secret;
 pub mod settings;
 mod show;
 pub mod sources;
+mod store;
 mod toml_file;
 pub mod tools;
 pub mod units;

@@ -45,6 +45,7 @@ impl Places<'_> {
 /// Makes paths absolute and fills in the defaults that depend on the machine. Returns the data folder.
 pub(super) fn resolve(root: &mut Node, places: &Places<'_>, problems: &mut Problems) -> PathBuf {
     make_absolute(root, &["store", "data_dir"], places);
+    make_absolute(root, &["store", "root_certificates"], places);
     if text_at(root, &["store", "data_dir"]).is_none() {
         let folder = places.data_dir().unwrap_or_else(|| {
             let message = Message::new("neither XDG_DATA_HOME nor HOME is set", "set store.data_dir");
@@ -119,7 +120,9 @@ fn make_text_absolute(node: &mut Node, path: &[&str], places: &Places<'_>) {
 /// Checks what only several settings together can get wrong.
 pub(super) fn check(root: &Node, problems: &mut Problems) {
     check_auth(root, problems);
+    check_paths(root, problems);
     check_lease(root, problems);
+    check_runs(root, problems);
     for entry in root.get(&["servers"]).map(Node::entries).into_iter().flatten() {
         check_server(entry, problems);
     }
@@ -172,6 +175,20 @@ fn check_auth(root: &Node, problems: &mut Problems) {
     }
 }
 
+/// Two endpoints, and what lies below them, are not one.
+fn check_paths(root: &Node, problems: &mut Problems) {
+    let Some((node, sse)) = root.get(&["server", "sse_path"]).and_then(|node| Some((node, node.text()?))) else {
+        return;
+    };
+    let mcp = text_at(root, &["server", "path"]).unwrap_or("/mcp");
+    let is_below =
+        |path: &str, other: &str| path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    if is_below(sse, mcp) || is_below(mcp, sse) {
+        let reason = format!("`server.sse_path` and `server.path` overlap: {} and {}", quoted(sse), quoted(mcp));
+        problems.error(ErrorKind::Conflict, &node.place, Message::new(reason, "choose another one, such as \"/sse\""));
+    }
+}
+
 fn check_lease(root: &Node, problems: &mut Problems) {
     let duration = |key: &str| {
         let node = root.get(&["lease", key])?;
@@ -185,6 +202,19 @@ fn check_lease(root: &Node, problems: &mut Problems) {
         let message =
             Message::new("`lease.heartbeat` is not below `lease.ttl`", "use a third of the TTL, or leave it out");
         problems.error(ErrorKind::Conflict, &node.place, message);
+    }
+}
+
+/// A worker runs what is configured; a name that is not would mean a host that silently runs nothing.
+fn check_runs(root: &Node, problems: &mut Problems) {
+    let Some(Value::Array(chosen)) = root.get(&["worker", "runs"]).map(|node| &node.value) else { return };
+    for node in chosen {
+        let Some(name) = node.text() else { continue };
+        if !["servers", "tools"].iter().any(|section| root.get(&[section, name]).is_some()) {
+            let reason = format!("`worker.runs` names {}, which is neither a server nor a tool", quoted(name));
+            let next = "use names from [servers.NAME] and [tools.NAME]";
+            problems.error(ErrorKind::Conflict, &node.place, Message::new(reason, next));
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! call are in `tools.rs`. Holds values only; what they mean is decided where they are used.
 
 use super::secret::{Secret, Text};
+pub use super::store::{Isolation, Migrate};
 use super::tools::{Defaults, OwnTool, Response, Server, WorkerTool};
 use super::units::{Bytes, Millis};
 use indexmap::IndexMap;
@@ -58,7 +59,7 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Store {
-    /// Address of the store: `sqlite:PATH` or `postgres://…`; without it a SQLite file in `data_dir`.
+    /// Address of the store: `sqlite:PATH`; without it a SQLite file in `data_dir`. `postgres://…` is not offered yet.
     #[schemars(extend("x-format" = "store", "x-secret" = false, "x-url" = true))]
     pub url: Option<Secret>,
     /// Folder for what the program writes by itself; without it the user's data folder.
@@ -66,6 +67,46 @@ pub struct Store {
     pub data_dir: Option<Text>,
     /// Whether a start migrates the store or only checks that it is current.
     pub migrate: Migrate,
+    /// PostgreSQL: where to listen for wake-ups, past a pooler; without it at `url`, unless that is a pooler.
+    #[schemars(extend("x-format" = "postgres", "x-secret" = false, "x-url" = true))]
+    pub listen_url: Option<Secret>,
+    /// PostgreSQL: the schema of the tables; without it the first one of the role's `search_path`.
+    #[schemars(length(min = 1, max = 63))]
+    pub schema: Option<Text>,
+    /// PostgreSQL: how far transactions are kept apart; what is written is right with both.
+    pub isolation: Isolation,
+    /// PostgreSQL: `url` leads to a pooler in transaction mode, where nothing outlives a transaction.
+    pub pooled: bool,
+    /// PostgreSQL: the certificates to trust, as a PEM file; without it those of the system.
+    #[schemars(extend("x-format" = "path"))]
+    pub root_certificates: Option<Text>,
+    /// PostgreSQL: connections for reads and rare writes; the writer and wake-ups have two of their own.
+    #[schemars(range(min = 1, max = 1_000))]
+    pub max_connections: u32,
+    /// PostgreSQL: a connection that nobody used for so long is closed.
+    #[schemars(extend("x-min-ms" = 100))]
+    pub connection_idle: Millis,
+    /// PostgreSQL: a connection this old is closed once it is free, so that a fail-over or a new password reaches all.
+    #[schemars(extend("x-min-ms" = 1000))]
+    pub connection_life: Millis,
+    /// PostgreSQL: how long opening a connection may take, TLS and password included.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub connect_timeout: Millis,
+    /// PostgreSQL: how long a statement may run.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub statement_timeout: Millis,
+    /// PostgreSQL: how long nothing may be heard of a commit before its connection is closed and the same is written again.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub commit_deadline: Millis,
+    /// PostgreSQL: how long a call may wait for the database in all before it is refused, to be repeated.
+    #[schemars(extend("x-min-ms" = 10))]
+    pub answer_deadline: Millis,
+    /// PostgreSQL: how often other processes' changes are looked for where nothing wakes us.
+    #[schemars(extend("x-min-ms" = 1, "x-max-ms" = 60_000))]
+    pub poll_interval: Millis,
+    /// PostgreSQL: a process of which nothing was heard for so long counts as dead.
+    #[schemars(extend("x-min-ms" = 300, "x-max-ms" = 3_600_000))]
+    pub process_ttl: Millis,
     /// How long a write waits for another process that holds the SQLite file.
     #[schemars(extend("x-min-ms" = 1))]
     pub busy_timeout: Millis,
@@ -75,23 +116,19 @@ pub struct Store {
     /// The most writes that wait for a commit; beyond it calls are refused as overload.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_queue: u32,
-    /// Connections that only read.
+    /// SQLite: connections that only read.
     #[schemars(range(min = 1, max = 64))]
     pub readers: u32,
-}
-
-/// What a start does with the schema of the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Migrate {
-    Auto,
-    Check,
 }
 
 /// The HTTP listener.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Listener {
+    /// What a process does: `mcp` serves clients, `worker` runs tools, `scheduler` settles what is due. Processes that share a
+    /// store can share the work in any way.
+    #[schemars(length(min = 1, max = 3))]
+    pub roles: Vec<Role>,
     /// Address and port to listen on; port 0 takes a free one. Beyond loopback only with `auth.mode`.
     #[schemars(with = "String", extend("x-format" = "listen"))]
     pub listen: SocketAddr,
@@ -104,6 +141,10 @@ pub struct Listener {
     /// Path of the MCP endpoint.
     #[schemars(extend("x-format" = "url-path", "default" = "/mcp"))]
     pub path: Text,
+    /// Path of the two endpoints of 2024-11-05 (HTTP+SSE), for clients that know nothing later: a GET is the stream, and says
+    /// where messages are sent to. Absent: they are not served.
+    #[schemars(extend("x-format" = "url-path"))]
+    pub sse_path: Option<Text>,
     /// Whether each namespace is also served below the endpoint, as `/mcp/NAME`.
     pub namespace_paths: bool,
     /// The largest body of a request.
@@ -127,6 +168,13 @@ pub struct Listener {
     /// The most calls in flight of one session or connection; beyond it a call is refused as overload.
     #[schemars(range(min = 1, max = 100_000))]
     pub max_in_flight: u32,
+    /// The most messages in one array (batches of revisions up to 2025-03-26).
+    #[schemars(range(min = 1, max = 10_000))]
+    pub max_batch: u32,
+    /// The most messages that wait for a client that does not read, over stdio and over the endpoints of 2024-11-05; whoever has
+    /// more to say waits.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub max_outbox: u32,
     /// The most resources that one session or one stream of `subscriptions/listen` follows, and the most tasks.
     #[schemars(range(min = 1, max = 100_000))]
     pub max_subscriptions: u32,
@@ -167,6 +215,18 @@ pub struct Listener {
     pub body_timeout: Millis,
     /// How long open requests and running calls get at shutdown; what is cut then is settled or goes on after the restart.
     pub shutdown_grace: Millis,
+    /// How long new connections are still taken at shutdown while `/readyz` says 503, so that a load balancer can turn away.
+    #[schemars(extend("x-max-ms" = 3_600_000))]
+    pub drain_delay: Millis,
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    Mcp,
+    Worker,
+    Scheduler,
 }
 
 /// The worker inside this process.
@@ -179,6 +239,10 @@ pub struct Worker {
     /// How often the store is asked for work when no wake-up came.
     #[schemars(extend("x-min-ms" = 1))]
     pub poll_interval: Millis,
+    /// The only entries of `servers` and `tools` that this process runs; without it all. The others are offered here all the
+    /// same, and run by other processes on the same store.
+    #[schemars(length(max = 10_000), inner(length(min = 1)))]
+    pub runs: Option<Vec<Text>>,
 }
 
 /// Remote workers, which run tools over HTTP (`/worker/v1`).

@@ -55,6 +55,12 @@ pub enum ForwardError {
     /// The answer took too long; the upstream was told to stop.
     #[error("the server did not answer in time")]
     TimedOut,
+    /// Other processes run that upstream, and only calls of tools get there from here.
+    #[error(
+        "this process does not run it, and only calls of tools are handed to the processes that do; \
+         connect to one with the roles `mcp` and `worker`"
+    )]
+    Elsewhere,
     /// `params` is no JSON object.
     #[error("the params are no JSON object")]
     Unreadable,
@@ -68,6 +74,7 @@ impl ForwardError {
             Self::Unreachable(_) => "unreachable",
             Self::Lost(_) => "lost",
             Self::TimedOut => "timed_out",
+            Self::Elsewhere => "run_elsewhere",
             Self::Unreadable => "unreadable",
         }
     }

@@ -11,6 +11,7 @@ pub mod clock;
 pub mod error;
 pub mod export;
 mod finishing;
+mod foreign;
 pub mod forward;
 pub mod in_flight;
 pub mod inputs;
@@ -20,6 +21,7 @@ pub mod notices;
 mod observers;
 pub mod operate;
 pub mod parking;
+pub mod peers;
 pub mod remote;
 pub mod running;
 pub mod scheduler;
@@ -172,10 +174,12 @@ pub struct Engine {
     notices: notices::Notices,
     local: OnceLock<Arc<dyn LocalWorker>>,
     remote: remote::registry::Registry,
+    peers: peers::Peers,
     held: remote::held::Held,
     pulling: tokio::sync::Mutex<()>,
     unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
+    settling: scheduler::Settling,
     draining: CancellationToken,
     halting: CancellationToken,
     stop: CancellationToken,
@@ -190,6 +194,10 @@ impl Engine {
         settings: Settings,
         upstreams: &[String],
     ) -> Result<Arc<Self>> {
+        let clock = match clock {
+            Clock::System => Clock::aligned(&clock::asks(store.clone())).await?,
+            other => other,
+        };
         let process = ProcessId::new(clock.now_ms(), &entropy());
         store.register_process(process, clock.now_ms()).await?;
         let worker_name = format!("{}.{}", hostname(), std::process::id());
@@ -208,10 +216,12 @@ impl Engine {
             notices: notices::Notices::default(),
             local: OnceLock::new(),
             remote: remote::registry::Registry::default(),
+            peers: peers::Peers::default(),
             held: remote::held::Held::default(),
             pulling: tokio::sync::Mutex::default(),
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),
+            settling: scheduler::Settling::default(),
             draining: CancellationToken::new(),
             halting: CancellationToken::new(),
             stop: CancellationToken::new(),
@@ -258,6 +268,11 @@ impl Engine {
     /// This process.
     pub fn process(&self) -> ProcessId {
         self.process
+    }
+
+    /// What this process's scheduler settled.
+    pub fn settling(&self) -> &scheduler::Settling {
+        &self.settling
     }
 
     /// Follows executions that this process found `unknown`. A follower that lags reads the store.

@@ -17,6 +17,8 @@ pub const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
 pub const RESOURCE_UPDATED: &str = "notifications/resources/updated";
 /// A log message.
 pub const MESSAGE: &str = "notifications/message";
+/// The status of a task has changed (2025-11-25); for the session that made it.
+pub const TASK_STATUS: &str = "notifications/tasks/status";
 /// Not of MCP, and never passed on: the server has made a task of a call, so its caller may get one too.
 pub const TASKED: &str = "durable-mcp/tasked";
 

@@ -12,8 +12,8 @@ use super::{Engine, Result};
 use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
 
-/// An execution that another process works on is looked at so often.
-const POLL: Duration = Duration::from_millis(500);
+/// Whoever looks reads the row itself so often at least, although one look for all of this process tells it sooner.
+const POLL: Duration = Duration::from_secs(5);
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -31,6 +31,11 @@ impl Observers {
         if let Some(entry) = self.entries().get(&id) {
             entry.settled.notify_waiters();
         }
+    }
+
+    /// What is looked at.
+    pub(super) fn ids(&self) -> Vec<ExecutionId> {
+        self.entries().keys().copied().collect()
     }
 
     fn enter(&self, id: ExecutionId) -> Seat<'_> {
@@ -68,6 +73,8 @@ impl Engine {
     pub async fn observe(&self, id: ExecutionId, wait: Duration) -> Result<Option<Head>> {
         let end = Instant::now() + wait;
         let seat = self.observers.enter(id);
+        // What runs elsewhere is looked at for everybody here at once.
+        self.waiters.look_again();
         loop {
             let told = seat.settled.notified();
             tokio::pin!(told);

@@ -1,25 +1,39 @@
-//! The loops that make time pass: expired leases, due retries, deadlines, dead processes, retention, heartbeats, and
-//! the wake-up of callers whose execution runs elsewhere. Several processes may run them at once; every change is a
-//! compare-and-set.
+//! The loops that make time pass: expired leases, due retries, deadlines, dead processes, retention, heartbeats. Several
+//! processes may run them at once; every change is a compare-and-set, and whoever comes second finds nothing to do.
 
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::join_all;
-use tokio::time::Instant;
 
+use super::clock::{ALIGN_EVERY, Clock, asks};
 use super::{Engine, Result};
-use crate::model::decide::Command;
+use crate::model::decide::{Answer, Command};
 use crate::model::event::ExpiryCause;
-use crate::model::execution::{Head, State};
+use crate::model::execution::Head;
 use crate::model::id::{ExecutionId, ProcessId};
-use crate::store::{LeaseRef, crash};
+use crate::store::{Applied, LeaseRef, crash};
 
-/// How often callers of executions that run elsewhere look at the store at least, in milliseconds.
-const FOREIGN_POLL_MS: u64 = 1_000;
+/// How much of what this scheduler set out to settle was its own to settle.
+#[derive(Debug, Default)]
+pub struct Settling {
+    settled: AtomicU64,
+    found_settled: AtomicU64,
+}
 
-/// How often a process looks whether what it runs was cancelled or taken over elsewhere, in milliseconds.
-const OWN_LEASES_POLL_MS: u64 = 500;
+impl Settling {
+    fn count(&self, applied: Option<&Applied>) {
+        let was_ours = applied.is_some_and(|applied| applied.answer == Answer::Accepted);
+        let counter = if was_ours { &self.settled } else { &self.found_settled };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was settled here, and what another scheduler had settled between the look and the write.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.settled.load(Ordering::Relaxed), self.found_settled.load(Ordering::Relaxed))
+    }
+}
 
 impl Engine {
     /// Settles everything that is due, once; returns when to look again (milliseconds since the epoch).
@@ -37,14 +51,16 @@ impl Engine {
             let full = [due.expired.len(), due.promotable.len(), due.timed_out.len()].into_iter().any(|n| n >= batch);
             let expired = expired.into_iter().map(|head| (head.id(), expiry(head, &dead)));
             let promotable = due.promotable.iter().map(|id| (*id, Command::Promote));
-            let timed_out = due.timed_out.iter().map(|id| (*id, Command::TimeOut));
+            let abandoned = self.run_by_nobody(&due.timed_out).await?;
+            let time_out = |id: &ExecutionId| (*id, Command::TimeOut { nobody_runs: abandoned.contains(id) });
+            let timed_out = due.timed_out.iter().map(time_out);
             let writes =
                 expired.chain(promotable).chain(timed_out).map(|(id, command)| self.apply(self.write(id, command)));
             if !dead.is_empty() {
                 crash::point("before_settle");
             }
             for applied in join_all(writes).await {
-                applied?;
+                self.settling.count(applied?.as_ref());
             }
             if !dead.is_empty() {
                 crash::point("settled");
@@ -72,12 +88,25 @@ impl Engine {
     pub fn start_loops(self: &Arc<Self>, scheduler: bool) {
         self.spawn(self.clone().heartbeat_loop());
         self.spawn(self.clone().foreign_loop());
+        if matches!(self.clock, Clock::Aligned(_)) {
+            self.spawn_until_stopped(self.clone().align_loop());
+        }
         if !self.settings.bound {
             self.spawn(self.clone().remote_loop());
         }
         if scheduler {
             self.spawn(self.clone().scheduler_loop());
             self.spawn(self.clone().retention_loop());
+        }
+    }
+
+    /// Keeps the clock with the store's.
+    async fn align_loop(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(ALIGN_EVERY).await;
+            if let Err(error) = self.clock.align(&asks(self.store.clone())).await {
+                tracing::warn!(code = error.code(), "the store's clock could not be asked for: {error}");
+            }
         }
     }
 
@@ -92,7 +121,7 @@ impl Engine {
             };
             tokio::select! {
                 () = self.stop.cancelled() => return,
-                () = self.clock.sleep_until(next_at_ms) => {}
+                () = self.clock.sleep_until(next_at_ms + self.spread_ms()) => {}
                 () = self.scheduler_due.notified() => {}
             }
         }
@@ -132,96 +161,26 @@ impl Engine {
             if let Err(error) = self.heartbeat().await {
                 tracing::warn!(code = error.code(), "leases could not be extended: {error}");
             }
-        }
-    }
-
-    /// Callers whose execution does not run here learn its end from the store; so does work that was cancelled
-    /// elsewhere. Polling is the truth.
-    async fn foreign_loop(self: Arc<Self>) {
-        let mut own_looked_at: Option<Instant> = None;
-        loop {
-            let wait = async {
-                let runs = !self.running.leases().is_empty();
-                let idle = self.foreign().is_empty();
-                if idle && !runs {
-                    self.waiters.arrival().await;
-                }
-                self.store.changed(if runs { OWN_LEASES_POLL_MS } else { FOREIGN_POLL_MS }).await;
-            };
-            tokio::select! {
-                () = self.stop.cancelled() => return,
-                () = wait => {}
-            }
-            let own = own_looked_at.is_none_or(|at| at.elapsed() >= Duration::from_millis(OWN_LEASES_POLL_MS));
-            if own {
-                own_looked_at = Some(Instant::now());
-            }
-            if let Err(error) = self.look_at_foreign(own).await {
-                tracing::warn!(code = error.code(), "the store could not be read for waiting callers: {error}");
-                tokio::select! {
-                    () = self.stop.cancelled() => return,
-                    () = tokio::time::sleep(Duration::from_millis(FOREIGN_POLL_MS)) => {}
-                }
+            if let Err(error) = self.note_own_life().await {
+                tracing::warn!(code = error.code(), "a sign of life could not be stored: {error}");
             }
         }
     }
 
-    /// Remote workers that registered elsewhere, and calls for those that wait here that came from elsewhere.
-    async fn remote_loop(self: Arc<Self>) {
-        loop {
-            if let Err(error) = self.look_for_remote().await {
-                tracing::warn!(code = error.code(), "the store could not be read for remote workers: {error}");
-            }
-            let pause = async {
-                match self.slots.claimed_lanes().is_empty() {
-                    true => tokio::time::sleep(Duration::from_millis(FOREIGN_POLL_MS)).await,
-                    false => self.store.changed(FOREIGN_POLL_MS).await,
-                }
-            };
-            tokio::select! {
-                () = self.stop.cancelled() => return,
-                () = pause => {}
-            }
+    /// Which of these executions no living worker could have run.
+    async fn run_by_nobody(&self, ids: &[ExecutionId]) -> Result<HashSet<ExecutionId>> {
+        if ids.is_empty() || self.settings.bound {
+            return Ok(HashSet::new());
         }
-    }
-
-    async fn look_at_foreign(&self, own_leases: bool) -> Result<()> {
-        if own_leases {
-            self.stop_in_vain(&self.running.leases()).await?;
-        }
-        // Any process may have taken the answer.
-        self.asking.look_again();
-        for head in self.store.heads(&self.foreign()).await? {
-            if !matches!(head.state, State::Ready | State::Scheduled) {
-                self.slots.dequeue(&head.ident.upstream, head.id());
-            }
-            if head.state.is_settled() {
-                self.settle(head, None).await?;
-            } else if head.state == State::Waiting || self.waiters.knows_questions(head.id()) {
-                self.told_questions(head.id()).await;
-            }
-        }
-        Ok(())
-    }
-
-    /// What this process waits for, or holds a place in a queue for, and does not run itself.
-    fn foreign(&self) -> Vec<ExecutionId> {
-        let mut ids = self.waiters.unsettled();
-        ids.extend(self.slots.waiting_ids());
-        ids.sort_unstable();
-        ids.dedup();
-        ids.retain(|id| !self.running.contains(*id));
-        ids
+        self.refresh_workers().await?;
+        let heads = self.store.heads(ids).await?;
+        let abandoned = heads.iter().filter(|head| !self.is_run_anywhere(&head.ident.upstream));
+        Ok(abandoned.map(Head::id).collect())
     }
 
     fn runs(&self, head: &Head) -> bool {
         let own = head.lease.as_ref().is_some_and(|lease| lease.process == self.process);
         own && self.running.holds(LeaseRef { id: head.id(), fencing_token: head.fencing_token })
-    }
-
-    /// Resolves when there may be work for a worker of this process.
-    pub async fn work_available(&self) {
-        self.slots.work_available().await;
     }
 }
 

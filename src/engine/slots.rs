@@ -164,13 +164,19 @@ impl Slots {
         Slots(Arc::new(Shared { process, none, lanes: Mutex::default(), work_available: Notify::new() }))
     }
 
-    /// Opens a lane: this process runs calls of `upstream`, if it runs any.
+    /// Opens a lane: this process runs calls of `upstream`, or queues them for others if it runs none.
     pub fn open(&self, upstream: &str, limits: UpstreamLimits) {
         if self.0.none {
-            return;
+            return self.open_elsewhere(upstream, limits);
         }
         let takers = Takers::Slots(Arc::new(Semaphore::new(limits.concurrency)));
         self.0.lanes().insert(upstream.to_owned(), Lane::new(limits, takers));
+    }
+
+    /// Opens a lane whose calls wait here for workers of other processes, unless it is open.
+    pub fn open_elsewhere(&self, upstream: &str, limits: UpstreamLimits) {
+        // No claim of a remote worker ever waits in it, so whatever arrives queues.
+        self.open_claims(upstream, limits);
     }
 
     /// Opens a lane whose calls go to remote workers, unless it is open.
@@ -260,6 +266,16 @@ impl Slots {
         let claimed =
             lanes.iter().filter(|(_, lane)| matches!(&lane.takers, Takers::Claims(claims) if !claims.is_empty()));
         claimed.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// True while this process could run one more call.
+    pub fn has_room(&self) -> bool {
+        !self.0.process.is_closed() && self.0.process.available_permits() > 0
+    }
+
+    /// True once no slot is given any more.
+    pub fn is_closed(&self) -> bool {
+        self.0.process.is_closed()
     }
 
     /// From here on no slot is given any more; those given stay.

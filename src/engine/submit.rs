@@ -176,7 +176,7 @@ impl Engine {
             now_ms: flight.now_ms,
         };
         // What is stored for any worker may end before the caller has its ticket.
-        let _seat = holder.is_none().then(|| Seat::take(&self.waiters, id));
+        let seat = holder.is_none().then(|| Seat::take(&self.waiters, id));
         let outcome = self.store.submit(submit).await;
         drop(flight);
         crash::point("submitted");
@@ -184,7 +184,7 @@ impl Engine {
             self.slots.dequeue(&tool.upstream, id);
         }
         match outcome? {
-            SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, holder))),
+            SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, (holder, seat)))),
             SubmitOutcome::Existing(head) => self.joined(*head).await.map(Stored::Ticket),
             SubmitOutcome::Waited(id) => Ok(Stored::Waited(id)),
             SubmitOutcome::Conflict(id) => Err(Error::Conflict(id)),
@@ -218,8 +218,16 @@ impl Engine {
     }
 
     /// A new execution: hand it to its holder when it is leased already, else let a worker find it.
-    fn accepted(self: &Arc<Self>, head: Head, call: &Call, holder: Option<Holder>) -> Ticket {
-        let ticket = Ticket::new(self.clone(), head, false);
+    fn accepted(
+        self: &Arc<Self>,
+        head: Head,
+        call: &Call,
+        (holder, seat): (Option<Holder>, Option<Seat<'_>>),
+    ) -> Ticket {
+        let mut ticket = Ticket::new(self.clone(), head, false);
+        if let Some(mut seat) = seat {
+            seat.hand_over(&mut ticket.following);
+        }
         match holder {
             Some(holder) if ticket.head.state == State::Leased => {
                 self.start(ticket.head.clone(), (call.arguments.clone(), call.meta.clone()), holder);

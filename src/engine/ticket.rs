@@ -24,7 +24,7 @@ enum Departure {
 /// A caller's hold on an execution.
 pub struct Ticket {
     engine: Arc<Engine>,
-    following: Following,
+    pub(super) following: Following,
     /// The questions it was told of last.
     told: Option<Arc<Round>>,
     /// The report it was told of last.

@@ -223,16 +223,25 @@ impl Waiters {
     }
 }
 
-/// A caller's place before the execution is stored: an end that comes before the caller has its ticket is kept for it.
+/// A caller's place before the execution is stored: an end that comes before the caller has its ticket is kept for it,
+/// and so is what is told until then.
 pub(super) struct Seat<'a> {
     waiters: &'a Waiters,
     id: ExecutionId,
+    messages: Option<Reader>,
 }
 
 impl Seat<'_> {
     pub(super) fn take(waiters: &Waiters, id: ExecutionId) -> Seat<'_> {
-        waiters.enter(id, None);
-        Seat { waiters, id }
+        let messages = Some(waiters.enter(id, None).messages);
+        Seat { waiters, id, messages }
+    }
+
+    /// What was told since the seat was taken, for a caller that follows the execution by now.
+    pub(super) fn hand_over(&mut self, following: &mut Following) {
+        if let Some(messages) = self.messages.take() {
+            following.messages = messages;
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! Who follows changes of executions in this process without waiting for them as a caller: streams that tell of tasks.
-//! Leaves no mark. What other processes change is seen by looking.
+//! Leaves no mark. What other processes change is told by the one look of `foreign.rs`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,26 +8,49 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use super::Engine;
+use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
 
-/// What runs elsewhere is looked at so often at least, in milliseconds.
-const POLL_MS: u64 = 1_000;
+/// A follower that was told nothing looks so often all the same.
+const POLL: Duration = Duration::from_secs(5);
 /// Changes in so short a time are one change.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Watchers(Mutex<HashMap<ExecutionId, Vec<Arc<Notify>>>>);
+pub(super) struct Watchers(Mutex<HashMap<ExecutionId, Followed>>);
+
+/// An execution that is followed.
+#[derive(Debug, Default)]
+struct Followed {
+    /// The number of the next event when it was looked at last.
+    next_seq: Option<i64>,
+    followers: Vec<Arc<Notify>>,
+}
 
 impl Watchers {
     /// Tells everybody who follows this execution that something of it changed.
     pub(super) fn tell(&self, id: ExecutionId) {
-        if let Some(followers) = self.entries().get(&id) {
-            followers.iter().for_each(|follower| follower.notify_one());
+        if let Some(followed) = self.entries().get(&id) {
+            followed.followers.iter().for_each(|follower| follower.notify_one());
         }
     }
 
-    fn entries(&self) -> MutexGuard<'_, HashMap<ExecutionId, Vec<Arc<Notify>>>> {
+    /// What is followed.
+    pub(super) fn ids(&self) -> Vec<ExecutionId> {
+        self.entries().keys().copied().collect()
+    }
+
+    /// Tells the followers of this execution when its row has moved on since the last look.
+    pub(super) fn look(&self, head: &Head) {
+        if let Some(followed) = self.entries().get_mut(&head.id())
+            && followed.next_seq.replace(head.next_seq) != Some(head.next_seq)
+        {
+            followed.followers.iter().for_each(|follower| follower.notify_one());
+        }
+    }
+
+    fn entries(&self) -> MutexGuard<'_, HashMap<ExecutionId, Followed>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -43,10 +66,8 @@ impl Following {
     /// Waits until something may have changed, here or in another process. What changed since the last time is not
     /// missed, unless this was left in the middle: then it is seen with the next change, or by looking.
     pub async fn change(&self) {
-        tokio::select! {
-            () = self.changed.notified() => {}
-            () = self.engine.store.changed(POLL_MS) => {}
-        }
+        // Both ends mean: look.
+        let _ = tokio::time::timeout(POLL, self.changed.notified()).await;
         tokio::time::sleep(PAUSE).await;
     }
 
@@ -58,9 +79,9 @@ impl Following {
 
     fn out(&self, id: ExecutionId) {
         let mut entries = self.engine.watchers.entries();
-        if let Some(followers) = entries.get_mut(&id) {
-            followers.retain(|follower| !Arc::ptr_eq(follower, &self.changed));
-            if followers.is_empty() {
+        if let Some(followed) = entries.get_mut(&id) {
+            followed.followers.retain(|follower| !Arc::ptr_eq(follower, &self.changed));
+            if followed.followers.is_empty() {
                 entries.remove(&id);
             }
         }
@@ -81,9 +102,11 @@ impl Engine {
         let changed = Arc::new(Notify::new());
         let mut entries = self.watchers.entries();
         for id in &ids {
-            entries.entry(*id).or_default().push(changed.clone());
+            entries.entry(*id).or_default().followers.push(changed.clone());
         }
         drop(entries);
+        // What runs elsewhere is looked at for everybody here at once.
+        self.waiters.look_again();
         Following { engine: self.clone(), ids, changed }
     }
 }

@@ -14,6 +14,7 @@ use http_body_util::Limited;
 use tower_service::Service;
 
 use super::auth::{Access, Auth, Connection, Proof};
+use super::dashboard;
 use super::guard::Guard;
 use super::refusal::Refusal;
 use super::token::random_hex;
@@ -30,8 +31,8 @@ pub struct Front {
     pub auth: Auth,
     /// What is served.
     pub router: Router,
-    /// The path of the MCP endpoint; what lies at and below it needs the scope `call`.
-    pub mcp_path: String,
+    /// The paths of the MCP endpoints; what lies at and below one needs the scope `call`.
+    pub mcp_paths: Vec<String>,
     /// The namespaces that are declared besides `default`.
     pub namespaces: BTreeSet<String>,
     /// The largest body of a request elsewhere.
@@ -108,13 +109,15 @@ impl Front {
     }
 
     fn is_mcp(&self, path: &str) -> bool {
-        path.strip_prefix(self.mcp_path.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let is_at =
+            |mcp: &String| path.strip_prefix(mcp.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        self.mcp_paths.iter().any(is_at)
     }
 }
 
-/// Probes come from supervisors that have no credential.
+/// Probes come from supervisors that have no credential, and a page is loaded before it can have one.
 fn is_open(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz")
+    matches!(path, "/healthz" | "/readyz") || dashboard::serves(path)
 }
 
 /// Without authentication every MCP caller is the same one, whoever else it could prove to be: its keys and executions

@@ -2,6 +2,8 @@
 //! comes in as a router. Writes no execution.
 
 pub mod auth;
+pub mod caller;
+pub mod dashboard;
 pub mod events;
 pub mod executions;
 pub mod front;

@@ -14,7 +14,7 @@ use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
 use super::refusal::{PROBLEM_JSON, Refusal, json};
-use super::{events, executions, health, sessions, tools, worker, workers};
+use super::{caller, events, executions, health, sessions, tools, worker, workers};
 
 #[cfg(test)]
 mod tests;
@@ -47,6 +47,7 @@ mod tests;
         workers::drain_one,
         sessions::list,
         sessions::close,
+        caller::show,
         worker::register::register,
         worker::register::deregister,
         worker::register::stats,
@@ -66,11 +67,12 @@ mod tests;
         (name = "orders", description = "Cancel, retry, resolve. Each is an event with its principal and reason."),
         (name = "events", description = "What happens, as it happens."),
         (name = "tools", description = "What is offered, its policy, and who said so."),
+        (name = "caller", description = "Who one is to this server."),
         (name = "worker", description = "The worker protocol; needs the scope `work`. Everything may be repeated."),
         (name = "health", description = "For supervisors; needs no credential."),
         (name = "description", description = "This document."),
     ),
-    modifiers(&Bearer),
+    modifiers(&Bearer, &OperationIds),
 )]
 struct Document;
 
@@ -179,5 +181,22 @@ impl Modify for Bearer {
             // Without authentication reads need none.
             utoipa::openapi::security::SecurityRequirement::default(),
         ]);
+    }
+}
+
+/// Makes the ids of operations unique, as the specification wants them: functions of two nouns have the same name.
+struct OperationIds;
+
+impl Modify for OperationIds {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        for item in document.paths.paths.values_mut() {
+            let operations = [&mut item.get, &mut item.post];
+            for operation in operations.into_iter().flatten() {
+                let tag = operation.tags.iter().flatten().next();
+                if let (Some(tag), Some(id)) = (tag, &mut operation.operation_id) {
+                    *id = format!("{tag}_{id}");
+                }
+            }
+        }
     }
 }

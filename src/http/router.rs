@@ -1,4 +1,4 @@
-//! The map of one listener: health, the API, and the MCP face as it comes in. Guards nothing: see `front.rs`.
+//! The map of one listener: health, the API, the dashboard, and the MCP face as it comes in. Guards nothing: see `front.rs`.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::health::{self, Readiness};
 use super::openapi;
 use super::refusal::Refusal;
 use super::tools::Tools;
-use super::{events, executions, sessions, tools, worker, workers};
+use super::{caller, dashboard, events, executions, sessions, tools, worker, workers};
 use crate::engine::Engine;
 use crate::engine::view::SourceOf;
 
@@ -38,7 +38,9 @@ pub fn router(mcp: Router, parts: Parts<'_>) -> Router {
         .merge(worker::routes(engine.clone(), limits))
         .merge(workers::routes(engine.clone()))
         .merge(sessions::routes(engine.clone()))
+        .merge(caller::routes())
         .merge(openapi::routes())
+        .merge(dashboard::routes())
         .fallback(async || {
             Refusal::not_found(
                 "there is nothing at this path",

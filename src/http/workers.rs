@@ -54,7 +54,7 @@ pub(super) async fn list(
     Ok(json(StatusCode::OK, &WorkerList { workers }))
 }
 
-/// Asks a remote worker to finish what it has and to end.
+/// Asks a worker to finish what it has and to take nothing more; one inside a process of ours goes on with what else it does.
 #[utoipa::path(
     post,
     path = "/api/v1/workers/{id}/drain",
@@ -62,8 +62,8 @@ pub(super) async fn list(
     params(("id" = String, Path, description = "The worker's id.")),
     responses(
         Refused,
-        (status = 200, description = "The worker, which is told with its next request.", body = WorkerView),
-        (status = 409, description = "It lives inside a process, or is gone.", body = Problem,
+        (status = 200, description = "The worker, which learns it within a second, or with its next request.", body = WorkerView),
+        (status = 409, description = "It is that of a `wrap`, or is gone.", body = Problem,
          content_type = "application/problem+json"),
     ),
 )]
@@ -79,9 +79,9 @@ pub(super) async fn drain_one(
     let view = match drain(&**engine.store(), (id, access.namespace()), engine.clock().now_ms()).await {
         Ok(view) => view,
         Err(DrainRefused::Missing) => return Err(missing()),
-        Err(DrainRefused::Local) => {
-            let next = "stop that process: it lets what runs end";
-            let detail = "this worker lives inside a server process and ends with it";
+        Err(DrainRefused::Bound) => {
+            let next = "end its client: it lets what runs end";
+            let detail = "this worker is that of a `wrap` and ends with it";
             return Err(Refusal::new(StatusCode::CONFLICT, "not_permitted", detail, next));
         }
         Err(DrainRefused::Gone) => {
@@ -90,7 +90,7 @@ pub(super) async fn drain_one(
         }
         Err(DrainRefused::Store(error)) => return Err(Refusal::store(&error)),
     };
-    // Its claim may wait here.
+    // Its claim may wait here, or it may be ours.
     if let Err(error) = engine.refresh_workers().await {
         tracing::warn!(code = error.code(), "the workers could not be read again: {error}");
     }

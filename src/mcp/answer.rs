@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::earlier;
 use super::face::{Builtins, SERVER_INFO};
 use super::frame;
 use super::id::Id;
@@ -58,7 +59,8 @@ pub fn settled(settled: &Settled, attached: bool, audience: Audience) -> Reply {
         (State::Completed, None) => text(&payload_gone(head), true, head, (attached, audience.era)),
         (State::Failed, Some(error)) => Reply::RawError(error.to_string()),
         (State::Failed, None) if is_queue_timeout(head) => {
-            Reply::Error(overload("the call waited too long in the queue and was not started; try again later".into()))
+            let reason = head.error.as_ref().map_or("the call waited too long in the queue", |error| &error.message);
+            Reply::Error(overload(format!("{reason}; try again later")))
         }
         (State::Failed, None) => text(&failed(head), true, head, (attached, audience.era)),
         (State::Cancelled, _) => text(&cancelled(head), true, head, (attached, audience.era)),
@@ -172,6 +174,11 @@ fn without_null(mut data: serde_json::Value) -> serde_json::Value {
 }
 
 fn complete(raw: &RawValue, head: &Head, attached: bool, era: Era) -> String {
+    let fitting = match era {
+        Era::Legacy => earlier::result(raw),
+        Era::Modern => None,
+    };
+    let raw = fitting.as_deref().unwrap_or(raw);
     let execution = execution_member(head, attached);
     let additions = Additions {
         execution: Some(&execution),

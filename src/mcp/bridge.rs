@@ -43,6 +43,8 @@ pub fn result_type(result: &str) -> Option<String> {
 /// A complete result, as its client reads it.
 pub fn result(result: &str, bridge: Bridge<'_>) -> Reply {
     match bridge.client {
+        // What has such a name there is the upstream's own.
+        Era::Legacy if bridge.upstream == Some(Era::Legacy) => Reply::Result(result.to_owned()),
         Era::Legacy => Reply::Result(splice::without(result, &MODERN_MEMBERS).unwrap_or_else(|| result.to_owned())),
         Era::Modern => {
             let Ok(raw) = serde_json::from_str::<&RawValue>(result) else { return Reply::Result(result.to_owned()) };

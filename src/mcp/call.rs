@@ -20,6 +20,7 @@ use super::session::Flight;
 use super::task::create::{Pending, Related};
 use super::task::failed as task_failed;
 use super::task::offer::{Offer, offer};
+use super::task::projection::Status;
 use crate::engine::catalog::Tool;
 use crate::engine::client::{self, ClientContext};
 use crate::engine::inputs::RESPONSES_MEMBER;
@@ -143,6 +144,10 @@ impl Face {
         let pending = match self.offered(offered, &ticket, wait_ms).await? {
             Offered::Later(pending) => pending,
             Offered::Task(reply) => {
+                if caller.era == Era::Legacy {
+                    let whose = (&caller.principal, caller.client.session.as_deref());
+                    self.tell_of_task(ticket.id(), whose, Status::Working);
+                }
                 let response = tool.service.response;
                 return Ok(Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)), response }));
             }

@@ -1,5 +1,8 @@
 //! One caller's request while it waits: what it is told next, and how it leaves. Speaks no transport.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -177,6 +180,13 @@ impl Conversation {
                     return Step::Answer(answered);
                 }
             }
+            // A question of a call that is a task by now is asked in the task, whichever was told first.
+            if self.asking.told.is_some() && self.pending.as_ref().is_some_and(Pending::is_due) {
+                match self.become_task().await {
+                    Some(step) => return step,
+                    None => continue,
+                }
+            }
             if let Some(round) = self.asking.told.clone() {
                 let step = Box::pin(self.asked(&round)).await;
                 self.asking.told = None;
@@ -186,6 +196,13 @@ impl Conversation {
                 }
             }
             let Some(ticket) = &mut self.ticket else { return std::future::pending().await };
+            let time_is_up = async {
+                tokio::select! {
+                    () = tokio::time::sleep_until(self.deadline) => {}
+                    // This process ends, and the call goes on, or its end is stored: the handle says where to ask.
+                    () = self.face.handing_over.cancelled() => {}
+                }
+            };
             let withdrawn = async {
                 match &self.flight {
                     Some(flight) => flight.withdrawn.cancelled().await,
@@ -230,17 +247,11 @@ impl Conversation {
                     ))));
                 }
                 () = Pending::due(self.pending.as_ref()) => {
-                    let Some(pending) = &self.pending else { continue };
-                    match Box::pin(self.face.create_task(ticket.id(), &pending.wish)).await {
-                        Ok(reply) => return self.answered(reply, Kind::Whole),
-                        Err(error) => {
-                            let id = ticket.id();
-                            tracing::warn!(execution = %id, "a call could not become a task: {}", error.message);
-                            self.pending = None;
-                        }
+                    if let Some(step) = self.become_task().await {
+                        return step;
                     }
                 }
-                () = tokio::time::sleep_until(self.deadline) => {
+                () = time_is_up => {
                     if self.related.is_some() {
                         return self.answered(experimental::over(), Kind::Handle);
                     }
@@ -248,6 +259,20 @@ impl Conversation {
                     let reply = answer::handle(&head, &self.tool_name, ticket.attached, self.audience);
                     return self.answered(reply, Kind::Handle);
                 }
+            }
+        }
+    }
+
+    /// The answer that is the task; `None` when there can be none, so that the call is waited for as any other.
+    async fn become_task(&mut self) -> Option<Step> {
+        let pending = self.pending.as_ref()?;
+        let id = self.ticket.as_ref()?.id();
+        match Box::pin(self.face.create_task(id, &pending.wish)).await {
+            Ok(reply) => Some(self.answered(reply, Kind::Whole)),
+            Err(error) => {
+                tracing::warn!(execution = %id, "a call could not become a task: {}", error.message);
+                self.pending = None;
+                None
             }
         }
     }

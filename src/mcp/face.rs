@@ -1,5 +1,6 @@
 //! What every transport of the protocol face shares: the engine, the settings, the lists. Speaks no transport.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use super::sealed_state;
 use super::session::Sessions;
 use crate::engine::Engine;
 use crate::engine::catalog::{Listing, ResponseMode};
+use crate::model::id::ExecutionId;
 
 /// How clients are served. Durations in milliseconds.
 #[derive(Clone, Debug)]
@@ -50,6 +52,8 @@ pub struct Settings {
     pub argument_bytes_max: usize,
     /// Calls in flight at once in one session or connection.
     pub in_flight_max: usize,
+    /// Messages that wait for a client that does not read, on one connection.
+    pub outbox_max: usize,
     /// How long discovery and lists wait for an upstream that was never heard of.
     pub first_list_wait_ms: u64,
     /// How long `durable_result` waits when it is not told.
@@ -95,6 +99,7 @@ impl Default for Settings {
             initialize_burst: 1_000,
             argument_bytes_max: 4 << 20,
             in_flight_max: 1_000,
+            outbox_max: 1_024,
             first_list_wait_ms: 10_000,
             result_wait_ms: 50_000,
             builtins: Builtins::default(),
@@ -115,7 +120,7 @@ pub struct Face {
     /// Legacy sessions.
     pub sessions: Sessions,
     /// How often sessions may be opened.
-    pub(super) opening: Mutex<Bucket>,
+    pub(in crate::mcp) opening: Mutex<Bucket>,
     /// Rendered pages of the tool list.
     pub(super) pages: Pages,
     /// Resources and prompts as each namespace sees them.
@@ -124,12 +129,16 @@ pub struct Face {
     pub state_keys: sealed_state::Keys,
     /// Places for streams of `subscriptions/listen`.
     pub(super) listeners: Arc<Semaphore>,
+    /// Tasks of 2025-11-25 whose sessions are told of them, with the session's name.
+    pub(super) told_tasks: Mutex<HashSet<(String, ExecutionId)>>,
     /// Authenticates cursors; the same for the life of the process, a stale cursor is a clear error.
     pub(super) cursor_key: [u8; 32],
     /// Seal what clients bring back.
     pub(super) keys: Mutex<Keys>,
     /// Ends when clients should be told to leave.
     pub draining: CancellationToken,
+    /// Ends when whoever waits for a call gets what lets it go on elsewhere: a handle, or the wish to come back.
+    pub handing_over: CancellationToken,
 }
 
 /// Our own `serverInfo`, as JSON.
@@ -149,9 +158,11 @@ impl Face {
             offerings: Offerings::default(),
             state_keys: sealed_state::Keys::random(),
             listeners: Arc::new(Semaphore::new(settings.listeners_max)),
+            told_tasks: Mutex::default(),
             cursor_key,
             keys: Mutex::default(),
             draining: CancellationToken::new(),
+            handing_over: CancellationToken::new(),
             engine,
             settings,
         })

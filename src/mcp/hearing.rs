@@ -58,6 +58,8 @@ pub enum Heard {
     },
     /// A log notice, by its parameters.
     Message(Arc<str>),
+    /// A task of the session has another status, by the parameters that say so.
+    Task(Arc<str>),
     /// Something was missed, and nobody knows what.
     Missed,
 }
@@ -155,6 +157,8 @@ impl Hearing {
                 self.heard.push_back(Heard::Updated { upstream: notice.upstream, uri, params });
             }
             notices::MESSAGE => self.heard.extend(notice.params.map(Heard::Message)),
+            // Of our own only: what an upstream says of its tasks is not about ours.
+            notices::TASK_STATUS if notice.upstream.is_empty() => self.heard.extend(notice.params.map(Heard::Task)),
             // Whatever else upstreams tell is not for clients.
             _ => {}
         }
@@ -171,7 +175,7 @@ impl Hearing {
             Addressee::Execution(_) => false,
         };
         // A namespace hears nothing of an upstream that it sees nothing of.
-        addressed && self.face.sees(&principal.namespace, &notice.upstream)
+        addressed && (notice.upstream.is_empty() || self.face.sees(&principal.namespace, &notice.upstream))
     }
 
     /// Notes what has changed in the catalog since this listener was told.
@@ -243,6 +247,7 @@ impl LegacyHearing {
                 Heard::Message(params) if log_level::passes(&params, self.wishes.level()) => {
                     self.push(notices::MESSAGE, Some(&params));
                 }
+                Heard::Task(params) => self.push(notices::TASK_STATUS, Some(&params)),
                 Heard::Updated { .. } | Heard::Message(_) => {}
                 Heard::Missed => {
                     // Looking again where nothing changed does no harm.

@@ -211,8 +211,8 @@ impl Listener {
                     self.tell(notices::RESOURCE_UPDATED, &json!({ "uri": uri }).to_string()).await;
                 }
             }
-            // Log notices belong to the request that they are about.
-            Heard::Changed(_) | Heard::Message(_) => {}
+            // Log notices belong to the request that they are about, and tasks are told of in the words of this revision.
+            Heard::Changed(_) | Heard::Message(_) | Heard::Task(_) => {}
         }
     }
 

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::builtin;
 use super::capabilities::capabilities;
 use super::cursor::{self, BadCursor, Position};
+use super::earlier;
 use super::face::{Face, SERVER_INFO};
 use super::going::Finished;
 use super::meta::Params;
@@ -75,7 +76,8 @@ impl Face {
         let visible: Vec<&Arc<Tool>> = listing.tools.iter().filter(|tool| is_offered(tool, namespace)).collect();
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(visible.len());
         let end = start.saturating_add(self.settings.page_size).min(visible.len());
-        let mut tools: Vec<String> = visible[start..end].iter().filter_map(|tool| render(tool, says_tasks)).collect();
+        let shown = visible[start..end].iter().filter_map(|tool| render(tool, (era, says_tasks)));
+        let mut tools: Vec<String> = shown.collect();
         let last = end == visible.len();
         if last {
             tools.extend(builtin::definitions(self.settings.builtins));
@@ -199,10 +201,13 @@ pub fn is_offered(tool: &Tool, namespace: &str) -> bool {
     tool.service.is_offered_in(namespace)
 }
 
-fn render(tool: &Tool, says_tasks: bool) -> Option<String> {
-    let shown = match tool.exposed == tool.name {
+fn render(tool: &Tool, (era, says_tasks): (Era, bool)) -> Option<String> {
+    let mut shown = match tool.exposed == tool.name {
         true => tool.definition.get().to_owned(),
         false => splice::renamed_tool(&tool.definition, &tool.exposed)?.get().to_owned(),
     };
+    if tool.has_output_schema && era == Era::Legacy {
+        shown = earlier::tool(&shown).unwrap_or(shown);
+    }
     Some(if says_tasks { experimental::listed(&shown, tool).into_owned() } else { shown })
 }

@@ -7,8 +7,8 @@
 //! - Calls: `call_params`, `keys`, `call`, `conversation`, `progress`, `answer`, `builtin`; `splice` adds our members.
 //! - Questions to the client: `input`, with `request_state`; `sealed_state` for what no execution stands behind; `sealing`.
 //! - Tasks: `task`. Sessions up to 2025-11-25: `session`, and what they wish to hear: `standing`, `wishes`, `subscription`.
-//! - Everything else that is asked: `method`, `requests`, `forwards`, `bridge` between eras; lists in `listing`, `offering`,
-//!   `exposure`, `names`, `cursor`, `uri_template`; `capabilities`.
+//! - Everything else that is asked: `method`, `requests`, `forwards`, `bridge` and `earlier` between eras; lists in `listing`,
+//!   `offering`, `exposure`, `names`, `cursor`, `uri_template`; `capabilities`.
 //! - What is told unasked: `hearing` (up to 2025-11-25), `listen` (2026-07-28), `log_level`.
 
 pub mod admit;
@@ -18,8 +18,10 @@ pub mod builtin;
 pub mod call;
 pub mod call_params;
 pub mod capabilities;
+pub mod connection;
 pub mod conversation;
 pub mod cursor;
+pub mod earlier;
 pub mod envelope;
 pub mod era;
 pub mod exposure;

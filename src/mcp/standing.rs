@@ -82,6 +82,7 @@ impl Face {
         let params: Arc<str> = request.text().into();
         let (face, asker) = (self.clone(), asker.clone());
         Answering::Going(Going::begin(asker.withdrawn.clone(), false, |_| async move {
+            let _expected = wishes.expect(&uri);
             let (subscription, finished) = match face.subscribed(&uri, params, &asker).await {
                 Ok(made) => made,
                 Err(finished) => return Some(finished),
@@ -163,6 +164,7 @@ impl Face {
         let asker = session.asker(session.principal.clone(), session.closed.clone());
         for uri in stored.iter().filter(|uri| !session.wishes.has(uri)) {
             let params = serde_json::json!({ "uri": uri }).to_string().into();
+            let _expected = session.wishes.expect(uri);
             match self.subscribed(uri, params, &asker).await {
                 Ok((subscription, _)) => session.wishes.keep(uri.clone(), subscription),
                 Err(_) => tracing::warn!(uri, session = %session.key, "a subscription could not be made again"),

@@ -2,7 +2,7 @@
 //! a connection. Stores and sends nothing.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::log_level::LogLevel;
 use super::offering::Marks;
@@ -16,6 +16,8 @@ pub struct Wishes(Mutex<Held>);
 struct Held {
     level: Option<LogLevel>,
     subscriptions: HashMap<String, Subscription>,
+    /// Resources that are being subscribed to: their upstream may tell of one before it is known to be subscribed.
+    expected: Vec<String>,
     told: Option<Marks>,
 }
 
@@ -50,6 +52,12 @@ impl Wishes {
         self.held().subscriptions.entry(uri).or_insert(subscription);
     }
 
+    /// Hears of a resource, whoever tells, for as long as what is returned lives.
+    pub fn expect(self: &Arc<Self>, uri: &str) -> Expected {
+        self.held().expected.push(uri.to_owned());
+        Expected { wishes: self.clone(), uri: uri.to_owned() }
+    }
+
     /// Gives a subscription up; dropping what is returned ends it.
     pub fn give_up(&self, uri: &str) -> Option<Subscription> {
         self.held().subscriptions.remove(uri)
@@ -58,7 +66,9 @@ impl Wishes {
     /// True when the client wants to hear that this resource of this upstream has changed.
     pub fn cover(&self, upstream: &str, changed: &str) -> bool {
         let held = self.held();
-        held.subscriptions.iter().any(|(uri, made)| made.upstream() == upstream && covers(uri, changed))
+        let is_covered =
+            held.subscriptions.iter().any(|(uri, made)| made.upstream() == upstream && covers(uri, changed));
+        is_covered || held.expected.iter().any(|uri| covers(uri, changed))
     }
 
     /// The URIs that are subscribed to.
@@ -80,5 +90,21 @@ impl Wishes {
 
     fn held(&self) -> MutexGuard<'_, Held> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A resource that is being subscribed to.
+#[derive(Debug)]
+pub struct Expected {
+    wishes: Arc<Wishes>,
+    uri: String,
+}
+
+impl Drop for Expected {
+    fn drop(&mut self) {
+        let mut held = self.wishes.held();
+        if let Some(at) = held.expected.iter().position(|uri| *uri == self.uri) {
+            held.expected.swap_remove(at);
+        }
     }
 }

@@ -58,7 +58,10 @@ pub enum Command {
         cause: ExpiryCause,
     },
     /// The scheduler found a deadline passed: the total time, or the time in a queue.
-    TimeOut,
+    TimeOut {
+        /// No living worker runs what the call is for.
+        nobody_runs: bool,
+    },
     /// Its time came.
     Promote,
     /// Somebody wants it to stop.

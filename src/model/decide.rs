@@ -90,7 +90,7 @@ pub fn decide(head: &Head, command: &Command, now_ms: i64, limits: &Limits) -> D
         Command::Resume if head.state == State::Waiting => Decision::event(Event::Resumed),
         Command::Resume => Decision::answer(case.refusal()),
         Command::Expire { fencing_token, cause } => case.expire(*fencing_token, *cause),
-        Command::TimeOut => case.time_out(),
+        Command::TimeOut { nobody_runs } => case.time_out(*nobody_runs),
         Command::Promote if head.state == State::Scheduled && head.run_at_ms <= now_ms => {
             Decision::event(Event::Promoted)
         }
@@ -204,8 +204,12 @@ impl Case<'_> {
         Decision::event(self.after_loss(error(Head::expiry_code(cause), message), true, None))
     }
 
-    fn time_out(&self) -> Decision {
-        match self.deadline() {
+    fn time_out(&self, nobody_runs: bool) -> Decision {
+        let deadline = self.deadline().map(|passed| match nobody_runs && passed.code == QUEUE_TIMEOUT {
+            true => error(QUEUE_TIMEOUT, NOBODY_RUNS),
+            false => passed,
+        });
+        match deadline {
             Some(error) if matches!(self.head.state, State::Ready | State::Scheduled) => {
                 Decision::event(self.failed(error, false))
             }
@@ -363,11 +367,17 @@ impl Case<'_> {
         }
         let never_leased = head.fencing_token == 0;
         if never_leased && head.ident.start_by_ms.is_some_and(|start_by| self.now_ms >= start_by) {
-            return Some(error("queue_timeout", "the call waited too long in the queue and was never started"));
+            return Some(error(QUEUE_TIMEOUT, "the call waited too long in the queue and was never started"));
         }
         None
     }
 }
+
+/// The code of a call whose time in the queue ran out.
+const QUEUE_TIMEOUT: &str = "queue_timeout";
+/// What is said when waiting longer would not have helped.
+const NOBODY_RUNS: &str = "no living worker runs the server of this tool, and the call waited for one as long as it may; \
+    start a process with the role `worker` that has this server in its configuration";
 
 fn error(code: &str, message: &str) -> ErrorInfo {
     ErrorInfo { code: code.into(), message: message.into() }

@@ -22,6 +22,11 @@ macro_rules! uuid_id {
                 Self(uuid::Builder::from_unix_timestamp_millis(now_ms.max(0) as u64, entropy).into_uuid())
             }
 
+            /// The id that is this UUID.
+            pub fn from_uuid(uuid: Uuid) -> Self {
+                Self(uuid)
+            }
+
             /// The value as a UUID.
             pub fn as_uuid(&self) -> &Uuid {
                 &self.0

@@ -161,7 +161,7 @@ impl Story {
             "resume" => Command::Resume,
             "expire" => Command::Expire { fencing_token, cause: ExpiryCause::LeaseExpired },
             "die" => Command::Expire { fencing_token, cause: ExpiryCause::ProcessDied },
-            "time out" => Command::TimeOut,
+            "time out" => Command::TimeOut { nobody_runs: false },
             "promote" => Command::Promote,
             "cancel" => Command::Cancel(order()),
             "retry" => Command::Retry(order()),

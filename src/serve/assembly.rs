@@ -55,22 +55,24 @@ impl Assembly {
         }
         let engine = Engine::open(store, Clock::System, settings, &names).await.map_err(unusable)?;
         let readiness = Readiness::new(&[]);
-        let Runnable { executors, servers } = upstreams::start(&engine, loaded, shape.demo, shape.wrap).await?;
+        let Runnable { executors, servers } = upstreams::start(&engine, loaded, shape).await?;
         if shape.roles.scheduler {
             engine.settle_due().await.map_err(unusable)?;
         }
+        let mut runs: Vec<String> = executors.keys().cloned().collect();
+        runs.sort_unstable();
         let reconciler = Reconciler::new(engine.clone(), executors.clone(), rules, reconcile::Settings::default());
         let left = LeftTasks::new(engine.clone(), executors.clone());
         let worker = Worker::new(engine.clone(), executors);
         engine.start_loops(shape.roles.scheduler);
+        let announced = engine.clone().announce_process(shape.roles, runs);
+        if shape.wrap {
+            // A client waits for the first answer; who runs its calls can be said a moment later.
+            engine.spawn(announced);
+        } else {
+            announced.await;
+        }
         if shape.roles.worker {
-            let announced = engine.clone().announce_worker();
-            if shape.wrap {
-                // A client waits for the first answer; who runs its calls can be said a moment later.
-                engine.spawn(announced);
-            } else {
-                announced.await;
-            }
             worker.start();
             reconciler.start();
             left.start();

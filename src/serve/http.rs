@@ -1,16 +1,17 @@
 //! `serve`: the process behind one HTTP listener.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 
 use super::assembly::{Assembly, Shape};
 use super::failure::Failure;
+use super::upstreams::Own;
 use super::{known_tools, settings, signals};
 use crate::config::Loaded;
 use crate::config::settings::{AuthMode, Config};
-use crate::engine::Roles;
 use crate::http::auth::{self, Auth};
 use crate::http::front::Front;
 use crate::http::guard::{Guard, GuardSettings};
@@ -25,17 +26,16 @@ use crate::mcp;
 pub struct ServeOptions {
     /// The configuration.
     pub loaded: Loaded,
-    /// What the process does.
-    pub roles: Roles,
     /// Offers the demo tools.
     pub demo: bool,
 }
 
 /// Serves until a signal asks it to end.
 pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
-    let ServeOptions { loaded, roles, demo } = options;
+    let ServeOptions { loaded, demo } = options;
     let loaded = Arc::new(loaded);
     let config = &loaded.config;
+    let roles = settings::roles(config);
     let stop = signals::follow().map_err(|error| Failure::new(format!("signals cannot be followed: {error}")))?;
     let mode = match config.auth.mode {
         AuthMode::None => auth::Mode::None,
@@ -54,7 +54,11 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
         origins: config.server.allowed_origins.iter().map(|origin| origin.to_string()).collect(),
     };
     let mcp = match roles.mcp {
-        true => mcp::http::router(assembly.face.clone(), &config.server.path, config.server.namespace_paths),
+        true => {
+            let face = &assembly.face;
+            let mcp = mcp::http::router(face.clone(), &config.server.path, config.server.namespace_paths);
+            config.server.sse_path.iter().fold(mcp, |mcp, path| mcp.merge(mcp::http::pair::router(face.clone(), path)))
+        }
         false => axum::Router::new(),
     };
     let parts = Parts {
@@ -68,7 +72,10 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
         guard: Guard::new(&guard).map_err(Failure::usage)?,
         auth: authentication(&loaded, listen, &assembly)?,
         router: router(mcp, parts),
-        mcp_path: config.server.path.to_string(),
+        mcp_paths: std::iter::once(&config.server.path)
+            .chain(&config.server.sse_path)
+            .map(|path| path.to_string())
+            .collect(),
         namespaces: config.namespaces.keys().cloned().collect(),
         body_bytes_max: config.server.max_body_bytes.len(),
     });
@@ -80,13 +87,19 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
     };
     announce(&loaded, listen, &assembly, demo).await;
 
+    let drain_delay = settings::duration(config.server.drain_delay);
+    let closing = CancellationToken::new();
     let ended = async {
-        let served = listener::serve(socket, front.clone(), limits, stop.soon.clone());
+        let served = listener::serve(socket, front.clone(), limits, closing.clone());
         let ending = async {
             stop.soon.cancelled().await;
             assembly.readiness.drain();
-            assembly.face.draining.cancel();
             assembly.engine.drain();
+            // Whoever balances the load looks at /readyz, and turns away before a connection is refused.
+            tokio::time::sleep(drain_delay).await;
+            closing.cancel();
+            assembly.face.draining.cancel();
+            hand_over(&assembly, limits.shutdown_grace);
             // Work whose caller does not wait for it gets the same time as work whose caller does.
             Instant::now() + limits.shutdown_grace
         };
@@ -99,6 +112,15 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
         () = stop.now.cancelled() => tracing::warn!("ended at once; what was running is settled by the next start"),
     }
     Ok(())
+}
+
+/// Callers that still wait shortly before the end of the grace time are told where the call goes on, and are not cut.
+fn hand_over(assembly: &Assembly, grace: Duration) {
+    let face = assembly.face.clone();
+    assembly.engine.spawn_until_stopped(async move {
+        tokio::time::sleep(grace * 4 / 5).await;
+        face.handing_over.cancel();
+    });
 }
 
 fn bind_failure(listen: std::net::SocketAddr, error: &std::io::Error) -> Failure {
@@ -138,9 +160,16 @@ fn authentication(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Asse
 
 /// Tells the operator that the endpoint is up, what it offers, and what to type next.
 async fn announce(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Assembly, demo: bool) {
+    let roles = settings::roles(&loaded.config);
+    let own = Own::of(loaded, roles.worker);
     let listing = assembly.engine.catalog().listing();
-    let url = format!("http://{listen}{}", &*loaded.config.server.path);
+    let path = if roles.mcp { &*loaded.config.server.path } else { "" };
+    let url = format!("http://{listen}{path}");
     let mut said = vec![format!("durable-mcp {} listens on {url}", env!("CARGO_PKG_VERSION"))];
+    if !(roles.mcp && roles.worker && roles.scheduler) {
+        let named = loaded.config.server.roles.iter().map(|role| format!("{role:?}").to_lowercase());
+        said.push(format!("  roles {}", named.collect::<Vec<_>>().join(", ")));
+    }
     for tool in &listing.tools {
         let policy = &tool.policy;
         let (delivery, source) = (policy.delivery.as_str(), policy.delivery_source.as_str());
@@ -148,7 +177,8 @@ async fn announce(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Asse
     }
     for (name, _) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
         if !listing.tools.iter().any(|tool| tool.upstream == *name) {
-            said.push(format!("  server {name}  starting"));
+            let how = if own.runs(name) { "starting" } else { "run elsewhere" };
+            said.push(format!("  server {name}  {how}"));
         }
     }
     let example = match (demo, listing.tools.first()) {
@@ -159,7 +189,7 @@ async fn announce(loaded: &Loaded, listen: std::net::SocketAddr, assembly: &Asse
         (false, Some(tool)) => Some((tool.exposed.clone(), "{}")),
         (false, None) => None,
     };
-    if let Some((tool, arguments)) = example {
+    if let Some((tool, arguments)) = example.filter(|_| roles.mcp) {
         let program = std::env::args().next().unwrap_or_else(|| "durable-mcp".into());
         said.push(format!("Call one:\n  {program} call {tool} --args '{arguments}' --url {url}"));
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::config;
-use crate::config::settings::Config;
+use crate::config::settings::{Config, Role};
 use crate::engine;
 use crate::engine::catalog::{ResponseMode, Service, TaskService};
 use crate::engine::slots::UpstreamLimits;
@@ -48,6 +48,12 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
     }
 }
 
+/// What a process does.
+pub fn roles(config: &Config) -> engine::Roles {
+    let has = |role| config.server.roles.contains(&role);
+    engine::Roles { mcp: has(Role::Mcp), worker: has(Role::Worker), scheduler: has(Role::Scheduler) }
+}
+
 /// How the engine works with remote workers.
 fn remote(config: &Config) -> engine::remote::Settings {
     let workers = &config.workers;
@@ -87,7 +93,7 @@ pub fn face(config: &Config, retry: bool) -> face::Settings {
         envelope: envelope::Limits {
             bytes_max: config.server.max_body_bytes.len(),
             depth_max: config.server.max_depth as usize,
-            ..envelope::Limits::default()
+            batch_max: config.server.max_batch as usize,
         },
         body_timeout_ms: millis(config.server.body_timeout.0),
         response: response(config.server.response),
@@ -101,6 +107,7 @@ pub fn face(config: &Config, retry: bool) -> face::Settings {
         initialize_rate: config.server.max_initialize_rate,
         initialize_burst: config.server.max_initialize_burst,
         in_flight_max: config.server.max_in_flight as usize,
+        outbox_max: config.server.max_outbox as usize,
         listeners_max: config.server.max_subscription_streams as usize,
         argument_bytes_max: config.limits.argument_bytes.len(),
         result_wait_ms: config.defaults.wait.0,

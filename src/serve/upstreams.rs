@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::assembly::private_folder;
+use super::assembly::{Shape, private_folder};
 use super::failure::Failure;
 use super::{http_tools, settings};
 use crate::config::Loaded;
@@ -17,7 +18,7 @@ use crate::mcp::names::{self, Naming};
 use crate::worker::command::{CommandTool, Definition, Limits as CommandLimits};
 use crate::worker::demo::{self, Demo};
 use crate::worker::executor::Executor;
-use crate::worker::forwarder::UpstreamForwarder;
+use crate::worker::forwarder::{ForwardedElsewhere, UpstreamForwarder};
 use crate::worker::legs::{Isolation, LegSettings, Legs};
 use crate::worker::publish::{self, ExposedName, Publisher, RulesOf};
 use crate::worker::reconcile;
@@ -36,17 +37,48 @@ pub struct Runnable {
     pub servers: Vec<Upstream>,
 }
 
+/// Which of what is configured a process runs itself; it offers all of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Own<'a> {
+    loaded: &'a Loaded,
+    worker: bool,
+}
+
+impl<'a> Own<'a> {
+    /// Of a process with or without the role `worker`.
+    pub fn of(loaded: &'a Loaded, worker: bool) -> Own<'a> {
+        Own { loaded, worker }
+    }
+
+    /// Whether it runs the server, or the tool of its own, of this name.
+    pub fn runs(self, name: &str) -> bool {
+        let chosen = &self.loaded.config.worker.runs;
+        self.worker && chosen.as_ref().is_none_or(|chosen| chosen.iter().any(|wanted| **wanted == *name))
+    }
+}
+
 /// Everything the operator configured that runs tools: commands and demo tools are offered at once, servers start in the
-/// background and are offered as they were last known.
-pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, demo: bool, wrap: bool) -> Result<Runnable, Failure> {
+/// background and are offered as they were last known. What this process does not run it offers all the same, and queues
+/// for those that do; no child is started for it.
+pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, shape: Shape) -> Result<Runnable, Failure> {
+    let Shape { demo, wrap, roles } = shape;
+    let own = Own::of(loaded, roles.worker);
     let publisher = publisher(engine, loaded, wrap);
     if !wrap {
         engine.attach_offers(Arc::new(RemoteTools::new(engine, remote_rules(loaded))));
         engine.refresh_workers().await.map_err(|error| Failure::new(error.to_string()))?;
     }
-    let mut runnable = offer_own_tools(engine, loaded, &publisher, demo)?;
+    let mut runnable = offer_own_tools(engine, loaded, &publisher, (own, demo))?;
     let known = engine.store().upstreams().await.map_err(|error| Failure::new(error.to_string()))?;
+    let (mut elsewhere, mut patience) = (Vec::new(), Duration::ZERO);
     for (name, server) in loaded.config.servers.iter().filter(|(_, server)| server.enabled) {
+        if !own.runs(name) {
+            engine.slots().open_elsewhere(name, settings::limits(loaded.config.server_queue(name)));
+            engine.forwarders().set(name, Arc::new(ForwardedElsewhere));
+            elsewhere.push(name.clone());
+            patience = patience.max(settings::duration(server.start_timeout));
+            continue;
+        }
         engine.slots().open(name, settings::limits(loaded.config.server_queue(name)));
         let row = known.iter().find(|row| row.name == *name);
         let last_known = row.and_then(|row| publish::last_known(&row.snapshot));
@@ -58,6 +90,8 @@ pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, demo: bool, wrap:
         runnable.executors.insert(name.clone(), Arc::new(executor));
         runnable.servers.push(legs.shared().clone());
     }
+    let followed = publisher.follow_stored(elsewhere, patience).await;
+    followed.map_err(|error| Failure::new(error.to_string()))?;
     Ok(runnable)
 }
 
@@ -174,13 +208,23 @@ fn namespaces(loaded: &Loaded, exposed: &str) -> Option<Vec<String>> {
     Some(allowed)
 }
 
-fn offer_own_tools(engine: &Engine, loaded: &Loaded, publisher: &Publisher, demo: bool) -> Result<Runnable, Failure> {
+fn offer_own_tools(
+    engine: &Engine,
+    loaded: &Loaded,
+    publisher: &Publisher,
+    (own, demo): (Own<'_>, bool),
+) -> Result<Runnable, Failure> {
     let mut executors: HashMap<String, Arc<dyn Executor>> = HashMap::new();
     for (name, tool) in loaded.config.tools.iter().filter(|(_, tool)| tool.enabled) {
         let lane = command_lane(name);
         let definition = definition(name, tool).tool_object().map_err(|error| Failure::usage(error.to_string()))?;
-        engine.slots().open(&lane, settings::limits(loaded.config.tool_queue(name)));
+        let limits = settings::limits(loaded.config.tool_queue(name));
         publisher.offer_own(&lane, &[definition]);
+        if !own.runs(name) {
+            engine.slots().open_elsewhere(&lane, limits);
+            continue;
+        }
+        engine.slots().open(&lane, limits);
         let executor: Arc<dyn Executor> = match tool.url.is_some() {
             true => Arc::new(http_tools::executor(loaded, name, tool)?),
             false => Arc::new(command(loaded, tool)),
@@ -195,7 +239,9 @@ fn offer_own_tools(engine: &Engine, loaded: &Loaded, publisher: &Publisher, demo
         let concurrency = loaded.config.worker.slots as usize;
         engine.slots().open(demo::UPSTREAM, UpstreamLimits { concurrency, ..limits });
         publisher.offer_own(demo::UPSTREAM, &Demo::definitions());
-        executors.insert(demo::UPSTREAM.to_owned(), Arc::new(Demo::new(&folder)));
+        if own.worker {
+            executors.insert(demo::UPSTREAM.to_owned(), Arc::new(Demo::new(&folder)));
+        }
     }
     Ok(Runnable { executors, servers: Vec::new() })
 }

@@ -1,13 +1,18 @@
 //! Floor 1: where executions live. The trait every driver implements, and the types that cross it. Knows SQL and decides
 //! nothing: every change of an execution is what the pure `model` decides on the row as it stands.
 
+mod asking;
 pub mod conformance;
 pub mod crash;
+mod deciding;
+mod encoding;
 mod input;
 mod open;
+pub mod postgres;
 mod session;
 pub mod sqlite;
 mod task;
+pub mod transfer;
 pub mod verify;
 mod worker;
 
@@ -16,6 +21,7 @@ pub use input::{
     WantedKeys,
 };
 pub use open::open;
+pub use postgres::PostgresSettings;
 pub use session::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
     StreamMessage, StreamRow, StreamSeen,
@@ -56,6 +62,14 @@ pub enum Error {
         /// The newest version this program knows.
         known: i64,
     },
+    /// The database was left by an older program, and nobody permitted to change it.
+    #[error("the store has schema version {found}, this program needs {known}; run `durable-mcp db migrate`")]
+    TooOld {
+        /// The version found.
+        found: i64,
+        /// The version this program needs.
+        known: i64,
+    },
     /// The queue of writes is full.
     #[error("the store is overloaded: {0} writes wait")]
     Overloaded(usize),
@@ -72,6 +86,7 @@ impl Error {
             Error::CannotWrite(_) => "store_cannot_write",
             Error::Damaged(_) => "store_damaged",
             Error::TooNew { .. } => "store_too_new",
+            Error::TooOld { .. } => "store_too_old",
             Error::Overloaded(_) => "store_overloaded",
             Error::Internal(_) => "store_internal",
         }
@@ -425,6 +440,9 @@ pub trait Store: SessionStore + Send + Sync + 'static {
     async fn inputs_due(&self, until_ms: i64, limit: usize) -> Result<Vec<(ExecutionId, u32)>>;
     /// The newest sealing key and the one before it, newest first; makes one when it is due.
     async fn sealing_keys(&self, wanted: WantedKeys) -> Result<Vec<SealingKey>>;
+
+    /// What the store's own clock says, in milliseconds since the epoch; `None` where it has none of its own.
+    async fn clock_ms(&self) -> Result<Option<i64>>;
 
     /// Executions per state, for checks and totals.
     async fn totals(&self) -> Result<BTreeMap<State, u64>>;

@@ -1,6 +1,7 @@
 //! What the store keeps of an execution that a client sees as an MCP task: since when, how long, and which end it was
-//! shown. Shows nothing itself.
+//! shown; and what asking again means for that. Shows nothing itself.
 
+use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
 use crate::model::policy::OnTaskExpiry;
 
@@ -60,6 +61,27 @@ impl TaskRow {
     /// True once its time is over.
     pub fn is_expired(&self, now_ms: i64) -> bool {
         self.expires_at_ms() <= now_ms
+    }
+
+    /// What is stored when a client asks for the execution as a task: one whose time is over starts anew, one that is there
+    /// lives as long as the longer of both wishes.
+    pub(super) fn opened(stored: Option<TaskRow>, wish: &TaskRow) -> TaskRow {
+        let Some(stored) = stored else { return wish.clone() };
+        let progress_token = wish.progress_token.clone().or_else(|| stored.progress_token.clone());
+        if stored.is_expired(wish.created_at_ms) {
+            // Whose it is does not change.
+            let TaskRow { namespace, principal, .. } = stored;
+            return TaskRow { namespace, principal, shown_seq: None, progress_token, ..wish.clone() };
+        }
+        let ttl_ms = stored.expires_at_ms().max(wish.expires_at_ms()) - stored.created_at_ms;
+        TaskRow { ttl_ms, progress_token, ..stored }
+    }
+
+    /// True when the end with event `seq` becomes the one that was shown first: there is none yet, and the execution is
+    /// still as its reader saw it.
+    pub(super) fn is_first_shown(&self, head: Option<&Head>, seq: i64) -> bool {
+        let stands = |head: &Head| head.state == State::Unknown && head.next_seq == seq.saturating_add(1);
+        self.shown_seq.is_none() && head.is_some_and(stands)
     }
 }
 

@@ -1,4 +1,5 @@
-//! What the store keeps of workers: who they are, and what their tools keep between attempts. Decides nothing.
+//! What the store keeps of workers: who they are, and what their tools keep between attempts; and what a registration
+//! means for a row that is there. Decides nothing about executions.
 
 use std::fmt;
 
@@ -71,6 +72,28 @@ pub struct WorkerRow {
     pub draining: bool,
     /// When it ended, or was found dead.
     pub gone_at_ms: Option<i64>,
+}
+
+/// How long a worker that is gone is remembered: so long a late result of it can be taken.
+pub(super) const GONE_WORKERS_MS: i64 = 86_400_000;
+
+impl WorkerRow {
+    /// What is stored when `row` registers; `None` when the id is somebody else's. The key of the first registration
+    /// stays: leases may have been granted under it.
+    pub(super) fn registered(stored: Option<&WorkerRow>, row: &WorkerRow) -> Option<WorkerRow> {
+        let Some(stored) = stored else { return Some(WorkerRow { gone_at_ms: None, ..row.clone() }) };
+        let owner = |row: &WorkerRow| (row.namespace.clone(), row.principal.clone(), row.kind);
+        let own = owner(stored) == owner(row);
+        own.then(|| WorkerRow { lease_key: stored.lease_key.clone(), gone_at_ms: None, ..row.clone() })
+    }
+
+    /// When a worker that was found dead went.
+    pub(super) fn died_at_ms(&self) -> i64 {
+        match self.kind {
+            WorkerKind::Remote => self.silent_at_ms,
+            WorkerKind::Local => self.last_seen_at_ms,
+        }
+    }
 }
 
 /// Every worker, with the number of the change it was read at.

@@ -30,6 +30,21 @@ impl UpstreamForwarder {
     }
 }
 
+/// Stands for a server that other processes run: what wants nothing of it is answered, the rest is refused with what to do.
+pub struct ForwardedElsewhere;
+
+#[async_trait]
+impl Forwarder for ForwardedElsewhere {
+    async fn forward(&self, request: Forward, _: OnProgress<'_>) -> Result<Forwarded, ForwardError> {
+        let method = request.method.as_str();
+        let wants_nothing = matches!(method, "ping" | "logging/setLevel" | "resources/unsubscribe");
+        match wants_nothing || method.starts_with("notifications/") {
+            true => Ok(nothing()),
+            false => Err(ForwardError::Elsewhere),
+        }
+    }
+}
+
 #[async_trait]
 impl Forwarder for UpstreamForwarder {
     async fn forward(&self, request: Forward, on_progress: OnProgress<'_>) -> Result<Forwarded, ForwardError> {

@@ -6,9 +6,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 
 use super::demo;
 use super::rules::{Rules, name_of, offered};
@@ -17,7 +19,7 @@ use crate::engine::Engine;
 use crate::engine::catalog::{self, CacheHint, Listed, Offer};
 use crate::engine::notices::{Addressee, Notice, PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED};
 use crate::model::revision::Revision;
-use crate::store::UpstreamRow;
+use crate::store::{self, UpstreamRow};
 
 /// The operator's rules for a tool, by upstream and the tool's own name.
 pub type RulesOf = Arc<dyn Fn(&str, &str) -> Rules + Send + Sync>;
@@ -119,6 +121,34 @@ impl Publisher {
         });
     }
 
+    /// Offers `upstreams`, which other processes run, as they are stored now, and from then on each change, until the engine
+    /// stops. After `patience` one of which nothing is stored counts as known to offer nothing.
+    pub async fn follow_stored(self: &Arc<Self>, upstreams: Vec<String>, patience: Duration) -> store::Result<()> {
+        let follower = |name| Follower { publisher: self.clone(), name, last: None, told: [0; 3] };
+        let mut stored = Elsewhere { all: upstreams.into_iter().map(follower).collect(), waits: true };
+        if stored.all.is_empty() {
+            return Ok(());
+        }
+        stored.show(self.engine.store().upstreams().await?);
+        let (engine, until) = (self.engine.clone(), Instant::now() + patience);
+        self.engine.spawn_until_stopped(async move {
+            let mut peers = engine.peers_read();
+            loop {
+                let pause = if stored.is_whole() { LOOK_PAUSE } else { FIRST_LOOK_PAUSE };
+                // Who came or went changes what can be called; the end of the pause means to look all the same.
+                let _ = tokio::time::timeout(pause, peers.changed()).await;
+                if Instant::now() >= until {
+                    stored.waits = false;
+                }
+                match engine.store().upstreams().await {
+                    Ok(rows) => stored.show(rows),
+                    Err(error) => tracing::warn!(code = error.code(), "lists of tools could not be read: {error}"),
+                }
+            }
+        });
+        Ok(())
+    }
+
     fn publish<'a>(&self, upstream: &str, definitions: impl Iterator<Item = &'a RawValue>, offer: Offer) {
         let mut tools = Vec::new();
         for definition in definitions {
@@ -151,6 +181,46 @@ impl Publisher {
         tracing::info!(upstream, "tools of {upstream}: {kinds}");
     }
 }
+
+/// How often the stored pictures of servers that other processes run are looked at.
+const LOOK_PAUSE: Duration = Duration::from_secs(5);
+/// The same while one of them is missing.
+const FIRST_LOOK_PAUSE: Duration = Duration::from_millis(500);
+
+/// Servers that other processes run.
+struct Elsewhere {
+    all: Vec<Follower>,
+    /// What is missing may come: whoever asks for lists does better to wait.
+    waits: bool,
+}
+
+impl Elsewhere {
+    fn is_whole(&self) -> bool {
+        self.all.iter().all(|follower| follower.last.is_some())
+    }
+
+    fn show(&mut self, rows: Vec<UpstreamRow>) {
+        for follower in &mut self.all {
+            let row = rows.iter().find(|row| row.name == follower.name);
+            let snapshot = row.and_then(|row| last_known(&row.snapshot));
+            let is_run = follower.publisher.engine.is_run_anywhere(&follower.name);
+            if snapshot.is_none() && self.waits {
+                continue;
+            }
+            let down = |reason: &str| Status::Failed { reason: reason.to_owned() };
+            let status = match (is_run, &snapshot) {
+                (false, _) => down(RUN_BY_NOBODY),
+                (true, None) => down("the worker that runs it has not brought it up yet"),
+                (true, Some(_)) => Status::Starting,
+            };
+            follower.show_stored(&snapshot.unwrap_or_default(), &status);
+        }
+    }
+}
+
+/// Why a server is down of which no worker is known.
+const RUN_BY_NOBODY: &str =
+    "no living worker runs it; start a process with the role `worker` that has it in its configuration";
 
 /// What was last shown of one upstream.
 struct Follower {
@@ -191,6 +261,25 @@ impl Follower {
         }
         self.last = Some((text.clone(), problem, keeping));
         (new_text && snapshot.generation > 0).then_some(text)
+    }
+
+    /// Publishes a stored picture, and tells everybody which of its lists are new.
+    fn show_stored(&mut self, snapshot: &Snapshot, status: &Status) {
+        let lists = |text: &str| -> Option<[String; 3]> {
+            let Stored { tools, resources, templates, prompts, .. } = serde_json::from_str(text).ok()?;
+            let texts = |list: &[Box<RawValue>]| list.iter().map(|raw| raw.get()).collect::<Vec<_>>().join(",");
+            Some([texts(&tools), texts(&resources) + "|" + &texts(&templates), texts(&prompts)])
+        };
+        let before = self.last.as_ref().and_then(|(text, ..)| lists(text));
+        let mut snapshot = snapshot.clone();
+        snapshot.told = self.told;
+        if let (Some(before), Some(after)) = (before, lists(&write(&snapshot))) {
+            for (n, (before, after)) in before.iter().zip(&after).enumerate() {
+                snapshot.told[n] += u64::from(before != after);
+            }
+        }
+        // What is stored is not written again.
+        let _ = self.show(&snapshot, status);
     }
 
     /// What a picture offers beside its tools.

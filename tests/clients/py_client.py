@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import ElicitResult, Implementation, PromptReference, ResourceTemplateReference
@@ -124,6 +125,8 @@ def server_of(given: dict[str, Any]) -> Any:
     if given["command"]:
         # The whole environment, so that the server sees what a test set.
         return StdioServerParameters(command=given["command"], args=given["args"], env=dict(os.environ))
+    if os.environ.get("CLIENT_TRANSPORT") == "sse":
+        return sse_client(given["url"], headers=given["headers"])
     if given["headers"]:
         # The time-outs that the SDK gives its own HTTP client.
         http_client = httpx2.AsyncClient(headers=given["headers"], timeout=httpx2.Timeout(30, read=300))

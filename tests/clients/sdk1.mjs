@@ -1,5 +1,6 @@
 // Drives the official TypeScript SDK 1.x, a client of the revisions up to 2025-11-25. Adds nothing to its behaviour.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { CallToolResultSchema, ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
@@ -11,9 +12,11 @@ await drive(async (options, notify) => {
         client.setRequestHandler(ElicitRequestSchema, (request) => elicited(request, notify));
     }
     client.fallbackNotificationHandler = async (notification) => notify(notification);
+    // The two endpoints of 2024-11-05, where a test wants them.
+    const Http = process.env.CLIENT_TRANSPORT === 'sse' ? SSEClientTransport : StreamableHTTPClientTransport;
     const transport = options.command
         ? new StdioClientTransport(stdioParameters(options))
-        : new StreamableHTTPClientTransport(new URL(options.url), { requestInit: { headers: options.headers } });
+        : new Http(new URL(options.url), { requestInit: { headers: options.headers } });
     let protocol = null;
     // The SDK tells the negotiated revision to its transport only.
     const set = transport.setProtocolVersion?.bind(transport);

@@ -107,6 +107,36 @@ async fn a_backup_during_load_restores_to_a_store_that_verify_accepts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_archive_made_beside_a_running_server_becomes_a_store_that_goes_on() {
+    let program = Setup::new("").flag("--demo").serve().await;
+    for n in 0..20 {
+        call(&program, "demo_echo", json!({"message": format!("é {n}")})).await;
+    }
+    let folder = program.setup.folder().to_owned();
+    let (archive, store) = (folder.join("store.archive"), folder.join("made").join("store.db"));
+    let made = program.setup.cli(&["db", "backup", archive.to_str().unwrap(), "--archive"]).await;
+    assert_exit(&made, 0);
+    assert!(made.stderr.contains("all hold together"), "{}", made.stderr);
+    let into = ["db", "restore", archive.to_str().unwrap(), "--into", &url(&store)];
+    assert_exit(&program.setup.cli(&into).await, 0);
+    assert_eq!(verified(&program.setup, &store, 0).await["executions"], 20);
+
+    // Of one byte less nothing becomes a store, and the one that is there stays.
+    let bytes = std::fs::read(&archive).unwrap();
+    std::fs::write(&archive, &bytes[..bytes.len() - 1]).unwrap();
+    let cut = program.setup.cli(&[into.as_slice(), &["--force"]].concat()).await;
+    assert_exit(&cut, 1);
+    assert!(cut.stderr.contains("left as it is"), "{}", cut.stderr);
+    assert_eq!(verified(&program.setup, &store, 0).await["executions"], 20);
+
+    let setup = Setup::new(&format!("[store]\nurl = {:?}\n", url(&store))).flag("--demo");
+    let restored = setup.serve().await;
+    call(&restored, "demo_echo", json!({"message": "after"})).await;
+    drop(restored);
+    assert_eq!(verified(&setup, &store, 0).await["executions"], 21);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_store_in_use_is_not_restored_and_a_full_one_is_put_aside() {
     let mut program = Setup::new("").flag("--demo").serve().await;
     call(&program, "demo_echo", json!({"message": "one"})).await;

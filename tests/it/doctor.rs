@@ -105,6 +105,27 @@ async fn a_healthy_set_up_is_silent_and_left_as_it_was() {
     assert!(!runs_with(ledger.path()), "a server that it started has outlived it");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn readiness_is_that_of_the_running_server_and_nothing_else_is_looked_at() {
+    let port = free_port();
+    let setup = setup_on(port, "").flag("--demo");
+    let ready = ["--ready"];
+    assert_finds("nobody serves", &checks(&setup, &ready).await, ("ready", "fail", "nobody answers"));
+    let mut program = setup.serve_on(port).await;
+    program.ready().await;
+    let (ran, seen) = checks(&setup, &ready).await;
+    assert_eq!((ran.status.code(), seen.len()), (Some(0), 1), "{seen:?}");
+    let silent = setup.cli(&["doctor", "--ready"]).await;
+    assert_eq!((silent.status.code(), silent.stdout.as_str(), silent.stderr.as_str()), (Some(0), "", ""));
+    program.sigterm().await;
+    assert_finds("it has ended", &checks(&setup, &ready).await, ("ready", "fail", "nobody answers"));
+    // What listens there is another program.
+    let other = kit_http(&["--era", "both"]).await;
+    let crate::support::client::Place::Url(url) = &other.target.place else { panic!("a URL") };
+    let port: u16 = url.split(':').nth(2).unwrap().split('/').next().unwrap().parse().unwrap();
+    assert_finds("another", &checks(&setup_on(port, ""), &ready).await, ("ready", "fail", "another program"));
+}
+
 /// Whether a process has this among its arguments, as far as the system shows them.
 fn runs_with(argument: &str) -> bool {
     let Ok(entries) = std::fs::read_dir("/proc") else { return false };

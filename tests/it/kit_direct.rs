@@ -273,7 +273,7 @@ async fn lists_are_paged_and_change() {
     for kind in [Kind::Rmcp(Mode::Legacy), Kind::Rmcp(Mode::Modern)] {
         let client = Client::connect(kind, &kit_stdio(&flags)).await;
         let before = client.list().await;
-        assert_eq!(before.len(), 17);
+        assert_eq!(before.len(), 19);
         client.call("echo", json!({})).await.unwrap();
         client.call("late", json!({})).await.unwrap_err();
         if kind == Kind::Rmcp(Mode::Legacy) {

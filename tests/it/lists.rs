@@ -59,7 +59,7 @@ async fn a_long_list_comes_in_pages_alike_in_each_life_with_the_built_ins_last()
     assert_eq!(lives[0], lives[1]);
     for list in [&lives[0].0, &lives[0].1] {
         let sizes = list.iter().map(|page| page.matches("\"inputSchema\"").count()).collect::<Vec<_>>();
-        assert_eq!(sizes, [200, 200, 68]);
+        assert_eq!(sizes, [200, 200, 70]);
     }
     let refused = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"cursor": "made up"}});
     let session = open_session(program.url(), "2025-11-25").await;
@@ -74,8 +74,8 @@ async fn a_long_list_comes_in_pages_alike_in_each_life_with_the_built_ins_last()
             let client = Client::connect(kind, &target).await;
             let tools = client.list().await;
             let names = names(&tools);
-            assert_eq!(names.len(), 468, "{kind:?}");
-            assert_eq!((names[0], names[17], names[466]), ("append", "extra_0001", "extra_0450"), "{kind:?}");
+            assert_eq!(names.len(), 470, "{kind:?}");
+            assert_eq!((names[0], names[19], names[468]), ("append", "extra_0001", "extra_0450"), "{kind:?}");
             assert_eq!(names.last(), Some(&"durable_result"), "{kind:?}");
             client.close().await;
         }
@@ -147,7 +147,7 @@ async fn a_changed_list_is_told_over_stdio_and_on_the_stream_of_a_session() {
     let told = || wrapped.messages().iter().any(|line| line.contains("notifications/tools/list_changed"));
     support::eventually("the news over stdio", DEADLINE, told).await;
     let names_now = names(listed["result"]["tools"].as_array().unwrap());
-    assert_eq!(names_now[17..], ["late", "durable_retry", "durable_result"]);
+    assert_eq!(names_now[19..], ["late", "durable_retry", "durable_result"]);
     let late = wrapped.call(json!("late"), "late", json!({})).await;
     assert_eq!(late["result"]["content"][0]["text"], "late");
 
@@ -243,6 +243,11 @@ async fn every_sdk_hears_of_the_progress_of_its_own_call() {
             let mut pending = client.start(Call::new("slow", arguments).progress()).await;
             let progress = async |pending: &mut Pending| pending.next_progress().await["progress"].as_f64().unwrap();
             let (first, second) = (progress(&mut pending).await, progress(&mut pending).await);
+            // This SDK runs the handler of each notification on a task of its own, in whatever order.
+            let (first, second) = match kind {
+                Kind::Rmcp(_) => (first.min(second), first.max(second)),
+                _ => (first, second),
+            };
             assert!(1.0 <= first && first < second && second <= 15.0, "{kind:?}: {first}, {second}");
             pending.answer().await.unwrap();
             client.close().await;

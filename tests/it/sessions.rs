@@ -43,7 +43,7 @@ fn request(program: &Program, method: &str, session: &str) -> Request {
 }
 
 /// A GET, from the event that came last where one is given; its stream.
-async fn listen(program: &Program, session: &str, last: Option<&str>) -> Connection {
+pub async fn listen(program: &Program, session: &str, last: Option<&str>) -> Connection {
     let mut get = request(program, "GET", session);
     if let Some(last) = last {
         get = get.header("Last-Event-ID", last);
@@ -56,7 +56,7 @@ async fn listen(program: &Program, session: &str, last: Option<&str>) -> Connect
 }
 
 /// Sends a call that is answered by a stream; the stream, and the id of its first event.
-async fn begin(program: &Program, session: &str, message: &str) -> (Connection, String) {
+pub async fn begin(program: &Program, session: &str, message: &str) -> (Connection, String) {
     let mut connection = Connection::open(program.url()).await;
     connection.send(&Request::legacy(program.url(), Some(session), message).bytes()).await;
     assert_eq!(connection.response_head().await.status, 200);
@@ -68,7 +68,7 @@ async fn begin(program: &Program, session: &str, message: &str) -> (Connection, 
 }
 
 /// The answer on a stream, and the event it came in; notifications are skipped.
-async fn answer(stream: &mut Connection) -> (Value, Event) {
+pub async fn answer(stream: &mut Connection) -> (Value, Event) {
     loop {
         let event = stream.message().await.expect("an answer before the end of the stream");
         let message: Value = serde_json::from_str(&event.data).unwrap();

@@ -383,3 +383,10 @@ async fn a_disk_that_is_full_at_the_start_ends_it_with_one_line() {
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     assert!(stderr.starts_with("error: ") && stderr.contains("disk is full"), "{stderr}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_role_that_there_is_not_is_named_with_those_there_are() {
+    let ran = Setup::new("").cli(&["serve", "--roles", "king"]).await;
+    assert_eq!(ran.status.code(), Some(2), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`king`") && ran.stderr.contains("`scheduler`"), "{}", ran.stderr);
+}

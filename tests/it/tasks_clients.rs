@@ -3,7 +3,7 @@
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelTaskParams, ClientCapabilities, ClientConfig, GetTaskParams,
-    Implementation, ProtocolVersion, TaskPayload, TaskStatus,
+    Implementation, InputRequest, ProtocolVersion, TaskPayload, TaskStatus, UpdateTaskParams,
 };
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -126,7 +126,8 @@ struct Rust;
 
 impl ClientHandler for Rust {
     fn get_info(&self) -> ClientConfig {
-        ClientConfig::new(ClientCapabilities::builder().enable_tasks().build(), Implementation::new("rmcp", "1"))
+        let capabilities = ClientCapabilities::builder().enable_tasks().enable_elicitation().build();
+        ClientConfig::new(capabilities, Implementation::new("rmcp", "1"))
     }
 }
 
@@ -172,5 +173,51 @@ async fn the_rust_client_polls_and_cancels() {
     let id = rust_task(&client, json!({"seconds": 60, "text": "two"})).await;
     client.cancel_task(CancelTaskParams::new(&id)).await.unwrap();
     assert_eq!(client.get_task(GetTaskParams::new(&id)).await.unwrap().task.status(), TaskStatus::Cancelled);
+    client.cancel().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rust_client_is_asked_through_its_task() {
+    let config = format!("[defaults]\ntasks = \"always\"\n{}", server_table("fixture", &fixture_stdio(), ""));
+    let program = Setup::new(&config).serve().await;
+    let client = rust_client(program.url()).await;
+    // A server's own task, and a tool that knows none.
+    for (tool, arguments, content, told) in [
+        ("confirm_delete", json!({"filename": "a.txt"}), json!({"confirm": true}), "Delete a.txt: true"),
+        ("test_input_required_result_elicitation", json!({}), json!({"name": "Ann"}), "Ann"),
+    ] {
+        let params = CallToolRequestParams::new(tool).with_arguments(arguments.as_object().unwrap().clone());
+        let id = match client.call_tool_once(params).await.unwrap() {
+            CallToolResponse::Task(created) => created.task.task_id,
+            other => panic!("no task of {tool}: {other:?}"),
+        };
+        let mut asked = None;
+        eventually_async(&format!("{tool} asks"), DEADLINE, async || {
+            if let TaskPayload::InputRequired { input_requests } =
+                client.get_task(GetTaskParams::new(&id)).await.unwrap().task.payload
+            {
+                asked = input_requests.into_iter().next();
+            }
+            asked.is_some()
+        })
+        .await;
+        let (key, request) = asked.unwrap();
+        assert!(matches!(request, InputRequest::Elicitation(_)), "{request:?}");
+        let answer = json!({"action": "accept", "content": content});
+        client.update_task(UpdateTaskParams::new(&id, [(key, answer)].into())).await.unwrap();
+        eventually_async(&format!("{tool} is completed"), DEADLINE, async || {
+            match client.get_task(GetTaskParams::new(&id)).await.unwrap().task.payload {
+                TaskPayload::Completed { result } => {
+                    let text = result["content"][0]["text"].as_str().unwrap();
+                    assert!(text.contains(told), "{text}");
+                    true
+                }
+                // The answer may be on its way for a moment.
+                TaskPayload::Working | TaskPayload::InputRequired { .. } => false,
+                other => panic!("{other:?}"),
+            }
+        })
+        .await;
+    }
     client.cancel().await.unwrap();
 }

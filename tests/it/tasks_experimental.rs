@@ -205,3 +205,50 @@ async fn a_result_that_is_waited_for_on_a_stream_taken_up_again_still_names_its_
     };
     assert_eq!(answer["result"]["_meta"][RELATED], json!({"taskId": id}), "{answer}");
 }
+
+/// The stream of a session for what concerns no request.
+async fn listen(url: &str, client: &Legacy) -> Connection {
+    let get = Request::new("GET", url)
+        .header("Accept", "text/event-stream")
+        .header("Mcp-Session-Id", &client.session)
+        .header("MCP-Protocol-Version", "2025-11-25");
+    let mut stream = Connection::open(url).await;
+    stream.send(&get.bytes()).await;
+    assert_eq!(stream.response_head().await.status, 200);
+    stream
+}
+
+/// What the next message on it says of a task.
+async fn told(stream: &mut Connection) -> Value {
+    let told: Value = serde_json::from_str(&stream.message().await.expect("a message").data).unwrap();
+    assert_eq!(told["method"], "notifications/tasks/status", "{told}");
+    told["params"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_is_told_when_the_status_of_its_task_changes_and_no_other_is() {
+    let scene = Scene::start("", "").await;
+    let (one, two) = (Legacy::open(scene.url()).await, Legacy::open(scene.url()).await);
+    let (mut hears_one, mut hears_two) = (listen(scene.url(), &one).await, listen(scene.url(), &two).await);
+    let gate = Gate::new(&scene.program.setup, "first");
+    let first = task_id(&one.task("slow", gate.arguments("first"), json!({})).await);
+    gate.open();
+    let status = told(&mut hears_one).await;
+    assert_eq!((&status["taskId"], &status["status"]), (&json!(first), &json!("completed")), "{status}");
+    assert_eq!((status["createdAt"].is_string(), status["ttl"].is_number(), status.get("_meta")), (true, true, None));
+    // The first thing that the other one hears is of its own.
+    let second = task_id(&two.task("slow", json!({"seconds": 60, "text": "second"}), json!({})).await);
+    two.ask("tasks/cancel", json!({"taskId": second})).await;
+    let status = told(&mut hears_two).await;
+    assert_eq!((&status["taskId"], &status["status"]), (&json!(second), &json!("cancelled")), "{status}");
+
+    // After a kill whoever asks once is told from then on.
+    let gate = Gate::new(&scene.program.setup, "third");
+    let third = task_id(&one.task("slow_idempotent", gate.arguments("third"), json!({})).await);
+    let program = scene.program.restart().await;
+    let mut hears_one = listen(program.url(), &one).await;
+    assert_eq!(one.get(&third).await["result"]["status"], "working");
+    gate.open();
+    let status = told(&mut hears_one).await;
+    assert_eq!((&status["taskId"], &status["status"]), (&json!(third), &json!("completed")), "{status}");
+}

@@ -102,7 +102,7 @@ fn check(server: servers::Kind, answers: &Value) {
             assert_eq!(calls["image"]["result"]["content"][1]["mimeType"], "image/png");
         }
         servers::Kind::KitStdio | servers::Kind::KitHttp => {
-            assert_eq!(tools.len(), 17, "{tools:?}");
+            assert_eq!(tools.len(), 19, "{tools:?}");
             assert_eq!(text("append"), "appended once");
             assert_eq!(calls["lookup"]["result"]["structuredContent"], json!({"found": true, "count": 1, "done": 1}));
             assert_eq!(text("big").len(), 200_000);

@@ -573,7 +573,9 @@ async fn workers_are_listed_and_drained() {
     assert_eq!(drained.status.code(), Some(0), "{}", drained.stderr);
     assert_eq!(claim.await.unwrap(), json!({"jobs": [], "draining": true}));
     assert_eq!(worker.ok("heartbeat", json!({})).await["draining"], true);
-    assert_eq!(cli(&["workers", "drain", local["id"].as_str().unwrap()]).await.status.code(), Some(6));
+    let drained = cli(&["workers", "drain", local["id"].as_str().unwrap(), "--json"]).await;
+    assert_eq!(drained.status.code(), Some(0), "{}", drained.stderr);
+    assert!(drained.stdout.contains(r#""state":"draining""#), "{}", drained.stdout);
     assert_eq!(cli(&["workers", "drain", "ffffffff"]).await.status.code(), Some(3));
     worker.ok("deregister", json!({})).await;
     worker.ok("deregister", json!({})).await;

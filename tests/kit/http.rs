@@ -150,7 +150,7 @@ impl Endpoint {
                 let params = message.params();
                 message.method() == "tools/call"
                     && (params.meta.contains_key("progressToken")
-                        || params.name.is_some_and(|name| name.starts_with("slow")))
+                        || params.name.is_some_and(|name| name.starts_with("slow") || name == "ask"))
             }
         }
     }

@@ -5,6 +5,7 @@
 mod corpus;
 mod http;
 mod ledger;
+mod offers;
 mod protocol;
 mod rmcp_server;
 mod server;
@@ -70,6 +71,9 @@ pub struct Options {
     /// Sleeps so many milliseconds before the first read.
     #[arg(long, default_value_t = 0)]
     pub delay_start: u64,
+    /// Offers resources, templates, prompts and completion, with the corpus in them.
+    #[arg(long)]
+    pub offers: bool,
     /// `instructions` of the handshake.
     #[arg(long)]
     pub instructions: Option<String>,

@@ -6,15 +6,21 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::Era;
+use crate::offers;
 use crate::server::{Caller, Server};
 use crate::tools::{self, Call, Outcome};
 
 pub const MODERN: &str = "2026-07-28";
 pub const VERSION_MEMBER: &str = "io.modelcontextprotocol/protocolVersion";
+/// What ends a list of that revision.
+const MODERN_LIST: &str = ",\"resultType\":\"complete\",\"ttlMs\":60000,\"cacheScope\":\"public\"";
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 
 #[derive(Deserialize)]
 pub struct Message<'a> {
+    /// The whole message as it came.
+    #[serde(skip)]
+    pub text: &'a str,
     #[serde(borrow)]
     pub id: Option<&'a RawValue>,
     pub method: Option<String>,
@@ -31,9 +37,22 @@ pub struct Params<'a> {
     #[serde(rename = "_meta", default)]
     pub meta: Map<String, Value>,
     pub cursor: Option<String>,
+    pub uri: Option<String>,
+    pub level: Option<String>,
+    #[serde(rename = "ref")]
+    pub reference: Option<Reference>,
+    /// What is to be answered, as it stands.
+    #[serde(borrow)]
+    pub error: Option<&'a RawValue>,
     pub protocol_version: Option<String>,
     #[serde(borrow)]
     pub request_id: Option<&'a RawValue>,
+}
+
+/// What a completion is asked for.
+#[derive(Deserialize)]
+pub struct Reference {
+    pub name: Option<String>,
 }
 
 /// What goes back for one message. `status` is for HTTP only.
@@ -44,7 +63,9 @@ pub struct Reply {
 
 impl<'a> Message<'a> {
     pub fn parse(text: &'a str) -> Result<Message<'a>, Reply> {
-        serde_json::from_str(text).map_err(|error| failure("null", -32700, &error.to_string()).with_status(400))
+        let parsed: serde_json::Result<Message<'a>> = serde_json::from_str(text);
+        let refuse = |error: serde_json::Error| failure("null", -32700, &error.to_string()).with_status(400);
+        parsed.map(|message| Message { text, ..message }).map_err(refuse)
     }
 
     pub fn params(&self) -> Params<'a> {
@@ -76,6 +97,9 @@ pub async fn handle(server: &Server, message: &Message<'_>, caller: &Caller<'_>)
         {
             caller.running.cancel(request_id.get());
         }
+        if let (Some(id), None) = (message.id, &message.method) {
+            caller.running.told(id.get(), message.text);
+        }
         return silence();
     };
     let era = server.options.era;
@@ -99,11 +123,42 @@ pub async fn handle(server: &Server, message: &Message<'_>, caller: &Caller<'_>)
         ("tools/list", _) => list(server, id, &params),
         ("tools/call", _) => call(server, message, caller).await,
         ("subscriptions/listen", true) => listen(server, id, caller).await,
+        ("logging/setLevel", false) if server.options.offers => {
+            *server.level.lock().unwrap() = params.level.clone();
+            success(id, "{}")
+        }
+        ("resources/subscribe", false) if server.options.offers => subscribe(server, id, (&params, caller)),
+        _ if server.options.offers && offers::is_offered(method) => offered(method, id, (message, &params)),
         _ => failure(id, -32601, &format!("unknown method: {method}")).with_status(if modern.is_some() {
             404
         } else {
             200
         }),
+    }
+}
+
+/// Tells of the resource at once, and logs which level of log messages it was told.
+fn subscribe(server: &Server, id: &str, (params, caller): (&Params<'_>, &Caller<'_>)) -> Reply {
+    let logged = json!({"level": "info", "data": {"level": *server.level.lock().unwrap()}}).to_string();
+    let updated = json!({"uri": params.uri}).to_string();
+    for told in
+        [notification("notifications/message", &logged), notification("notifications/resources/updated", &updated)]
+    {
+        let _ = caller.notify.send(told);
+    }
+    success(id, "{}")
+}
+
+/// Answers what is offered beside tools.
+fn offered(method: &str, id: &str, (message, params): (&Message<'_>, &Params<'_>)) -> Reply {
+    let is_modern = params.modern_version().is_some();
+    let raw = message.params.map_or("{}", RawValue::get);
+    match offers::answer(method, params, raw) {
+        Ok(list) if method.ends_with("/list") && is_modern => success(id, &format!("{list}{MODERN_LIST}}}")),
+        Ok(list) if method.ends_with("/list") => success(id, &format!("{list}}}")),
+        Ok(result) if is_modern => success(id, &as_modern(&result)),
+        Ok(result) => success(id, &result),
+        Err(error) => failure_of(id, &error),
     }
 }
 
@@ -116,13 +171,22 @@ fn refuse_envelope(id: &str, version: &str, params: &Params<'_>) -> Option<Reply
     (!declared).then(|| failure(id, -32602, "params._meta names no client capabilities").with_status(400))
 }
 
+fn capabilities(server: &Server) -> Value {
+    match server.options.offers {
+        true => {
+            json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}, "prompts": {}, "completions": {}, "logging": {}})
+        }
+        false => json!({"tools": {"listChanged": true}}),
+    }
+}
+
 fn initialize(server: &Server, id: &str, params: &Params<'_>) -> Reply {
     let newest = server.options.revision.as_str();
     let asked = params.protocol_version.as_deref().unwrap_or_default();
     let known = LEGACY.contains(&asked) && asked <= newest;
     let mut result = json!({
         "protocolVersion": if known { asked } else { newest },
-        "capabilities": {"tools": {"listChanged": true}},
+        "capabilities": capabilities(server),
         "serverInfo": {"name": "kit", "version": "1"},
     });
     if let Some(instructions) = &server.options.instructions {
@@ -135,7 +199,7 @@ fn discover(server: &Server, id: &str) -> Reply {
     let mut result = json!({
         "resultType": "complete",
         "supportedVersions": [MODERN],
-        "capabilities": {"tools": {"listChanged": true}},
+        "capabilities": capabilities(server),
         "ttlMs": 60_000,
         "cacheScope": "public",
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "kit", "version": "1"}},
@@ -160,7 +224,7 @@ fn list(server: &Server, id: &str, params: &Params<'_>) -> Reply {
         result.push_str(&format!(",\"nextCursor\":\"{end}\""));
     }
     if params.modern_version().is_some() {
-        result.push_str(",\"resultType\":\"complete\",\"ttlMs\":60000,\"cacheScope\":\"public\"");
+        result.push_str(MODERN_LIST);
     }
     result.push('}');
     success(id, &result)
@@ -176,7 +240,9 @@ async fn call(server: &Server, message: &Message<'_>, caller: &Caller<'_>) -> Re
         meta: &params.meta,
         params: message.params.map_or("{}", RawValue::get),
         headers: caller.headers,
+        revision: params.modern_version().unwrap_or(&server.options.revision),
         notify: caller.notify.clone(),
+        running: caller.running,
         cancelled,
     };
     let outcome = tools::run(server, &call).await;
@@ -184,7 +250,7 @@ async fn call(server: &Server, message: &Message<'_>, caller: &Caller<'_>) -> Re
     server.count_call();
     match outcome {
         Outcome::Result(result) if params.modern_version().is_some() => success(id, &as_modern(&result)),
-        Outcome::Result(result) => success(id, &result),
+        Outcome::Result(result) | Outcome::Typed(result) => success(id, &result),
         Outcome::Error { code, message, data } => failure_with(id, (code, &message), data.as_deref()),
         Outcome::Cancelled => silence(),
     }
@@ -222,7 +288,10 @@ pub fn failure(id: &str, code: i64, message: &str) -> Reply {
 fn failure_with(id: &str, (code, message): (i64, &str), data: Option<&str>) -> Reply {
     let data = data.map(|data| format!(",\"data\":{data}")).unwrap_or_default();
     let message = json!(message);
-    let error = format!("{{\"code\":{code},\"message\":{message}{data}}}");
+    failure_of(id, &format!("{{\"code\":{code},\"message\":{message}{data}}}"))
+}
+
+fn failure_of(id: &str, error: &str) -> Reply {
     Reply { body: Some(format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}")), status: 200 }
 }
 

@@ -1,11 +1,11 @@
 //! What all connections of one kit process share: options, ledger, the count of calls, the news that the tools changed.
-//! Also the runs in flight of one connection, so that a cancellation finds its run. No protocol and no transport here.
+//! Also the runs in flight of one connection, so that a cancellation finds its run, and a client's answer its question. No protocol and no transport here.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::Options;
@@ -14,7 +14,10 @@ use crate::ledger::Ledger;
 pub struct Server {
     pub options: Options,
     pub ledger: Option<Ledger>,
+    /// The level of `logging/setLevel`.
+    pub level: Mutex<Option<String>>,
     calls: AtomicU64,
+    questions: AtomicU64,
     /// Fires once, when `--change-tools-after` is reached.
     pub tools_changed: broadcast::Sender<()>,
 }
@@ -22,7 +25,19 @@ pub struct Server {
 impl Server {
     pub fn new(options: Options) -> Server {
         let ledger = options.ledger.clone().map(Ledger::new);
-        Server { options, ledger, calls: AtomicU64::new(0), tools_changed: broadcast::channel(4).0 }
+        Server {
+            options,
+            ledger,
+            level: Mutex::default(),
+            calls: AtomicU64::new(0),
+            questions: AtomicU64::new(0),
+            tools_changed: broadcast::channel(4).0,
+        }
+    }
+
+    /// An id for a request to a client, as JSON: used once in this process.
+    pub fn question_id(&self) -> String {
+        format!("\"question-{}\"", self.questions.fetch_add(1, Ordering::SeqCst) + 1)
     }
 
     pub fn count_call(&self) {
@@ -42,6 +57,8 @@ impl Server {
 #[derive(Default)]
 pub struct Running {
     tokens: Mutex<HashMap<String, CancellationToken>>,
+    /// Requests to the client, by their id.
+    asked: Mutex<HashMap<String, oneshot::Sender<String>>>,
 }
 
 impl Running {
@@ -58,6 +75,20 @@ impl Running {
     pub fn cancel(&self, id: &str) {
         if let Some(token) = self.tokens.lock().unwrap().get(id) {
             token.cancel();
+        }
+    }
+
+    /// Waits for the client's response to a request of this id: the exact text of the message.
+    pub fn ask(&self, id: &str) -> oneshot::Receiver<String> {
+        let (told, answer) = oneshot::channel();
+        self.asked.lock().unwrap().insert(id.to_owned(), told);
+        answer
+    }
+
+    /// Takes a response; one to nothing asked is dropped.
+    pub fn told(&self, id: &str, message: &str) {
+        if let Some(told) = self.asked.lock().unwrap().remove(id) {
+            let _ = told.send(message.to_owned());
         }
     }
 

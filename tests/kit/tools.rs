@@ -1,6 +1,8 @@
 //! The tools: their definitions as the exact JSON a list carries, and what a call does. Every run with a side effect
 //! writes its start into the ledger before and its end after the effect. No JSON-RPC here: outcomes only.
 
+mod asking;
+mod contents;
 mod definitions;
 mod processes;
 
@@ -16,10 +18,11 @@ use tokio_util::sync::CancellationToken;
 
 pub use definitions::definitions;
 
+use crate::Era;
 use crate::corpus;
 use crate::ledger::{Ledger, Origin};
 use crate::protocol::notification;
-use crate::server::Server;
+use crate::server::{Running, Server};
 
 pub struct Call<'a> {
     pub name: &'a str,
@@ -29,13 +32,19 @@ pub struct Call<'a> {
     /// The exact text of `params`.
     pub params: &'a str,
     pub headers: &'a str,
+    /// The revision that the call was made in.
+    pub revision: &'a str,
     pub notify: mpsc::UnboundedSender<String>,
+    /// The connection's, for answers to what a tool asks.
+    pub running: &'a Running,
     pub cancelled: CancellationToken,
 }
 
 pub enum Outcome {
     /// The exact JSON of the result.
     Result(String),
+    /// The exact JSON of a result that says itself what type it has.
+    Typed(String),
     Error {
         code: i64,
         message: String,
@@ -89,6 +98,12 @@ struct RpcError {
 }
 
 #[derive(Deserialize)]
+struct Flood {
+    count: usize,
+    uri: String,
+}
+
+#[derive(Deserialize)]
 struct Grandchild {
     #[serde(default)]
     orphan: bool,
@@ -122,7 +137,13 @@ async fn dispatch(server: &Server, call: &Call<'_>) -> Result<Outcome, String> {
             let Big { size } = parse(call)?;
             Ok(text_result(&"0123456789abcdef".repeat(size.div_ceil(16))[..size]))
         }
+        "structured" if call.revision < contents::STRUCTURED => {
+            Ok(text_result(&format!("{{\"n\":{}}}", parse::<Structured>(call)?.n.get())))
+        }
         "structured" => Ok(structured(parse::<Structured>(call)?.n.get())),
+        "rows" if server.options.era == Era::Modern => Ok(contents::rows()),
+        "media" => Ok(contents::media(call.revision)),
+        "ask" => asking::ask(server, call).await,
         "corpus" => {
             let Case { case } = parse(call)?;
             corpus::case(&case).map(Outcome::Result).ok_or_else(|| format!("no corpus case: {case}"))
@@ -130,6 +151,16 @@ async fn dispatch(server: &Server, call: &Call<'_>) -> Result<Outcome, String> {
         "rpc_error" => {
             let RpcError { code, message, data } = parse(call)?;
             Ok(Outcome::Error { code, message, data: data.map(|data| data.get().to_owned()) })
+        }
+        "flood" if server.options.offers => {
+            let Flood { count, uri } = parse(call)?;
+            let told = json!({"uri": uri, "pad": "x".repeat(4_000)}).to_string();
+            for _ in 0..count {
+                let _ = call.notify.send(notification("notifications/resources/updated", &told));
+                // The pipe's other end sets the pace.
+                tokio::task::yield_now().await;
+            }
+            Ok(text_result("flooded"))
         }
         "grandchild" => {
             let pids =
@@ -179,8 +210,10 @@ async fn slow(ledger: &Ledger, call: &Call<'_>) -> Result<Outcome, String> {
 
 fn progress(call: &Call<'_>, tick: u64, ticks: u64) {
     if let Some(token) = call.meta.get("progressToken") {
-        let params =
-            json!({"progressToken": token, "progress": tick, "total": ticks, "message": format!("tick {tick}")});
+        let mut params = json!({"progressToken": token, "progress": tick, "total": ticks});
+        if call.revision > "2024-11-05" {
+            params["message"] = json!(format!("tick {tick}"));
+        }
         let _ = call.notify.send(notification("notifications/progress", &params.to_string()));
     }
 }

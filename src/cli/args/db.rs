@@ -18,13 +18,17 @@ pub struct DbArgs {
 /// The commands of `db`.
 #[derive(Debug, Subcommand)]
 pub enum DbCommand {
+    /// Bring the schema of the store to the one this program works with, for servers that only check it.
+    #[command(after_help = "Example:\n  durable-mcp db migrate")]
+    Migrate(MigrateArgs),
     /// Show size, schema, executions per state, processes and free disk of every store; also while a server runs.
     #[command(after_help = "Example:\n  durable-mcp db status")]
     Status(DbReadArgs),
     /// Copy a store into one file while calls go on; the copy is checked before it gets its name.
-    #[command(after_help = "Example:\n  durable-mcp db backup durable-mcp.backup.db")]
+    #[command(after_help = "Examples:\n  durable-mcp db backup durable-mcp.backup.db\n  \
+                            durable-mcp db backup durable-mcp.archive --archive")]
     Backup(BackupArgs),
-    /// Put a backup in the place of a store that no process uses.
+    /// Put a backup, a copy or an archive, in the place of a store that no process uses.
     #[command(after_help = "Example:\n  durable-mcp db restore durable-mcp.backup.db --into sqlite:restored.db")]
     Restore(RestoreArgs),
     /// Delete what retention no longer keeps, now; executions whose outcome is unknown stay.
@@ -33,6 +37,13 @@ pub enum DbCommand {
     /// Check every execution against its events, payloads and keys, and the file itself.
     #[command(after_help = "Example:\n  durable-mcp db verify")]
     Verify(DbReadArgs),
+}
+
+/// `db migrate`.
+#[derive(Debug, Args)]
+pub struct MigrateArgs {
+    #[command(flatten)]
+    pub configuration: ConfigFlags,
 }
 
 /// A look at all stores that are meant.
@@ -61,6 +72,9 @@ pub struct BackupArgs {
     /// The file to make; only its owner can read it.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Write an archive, rows of all tables in a form that no database owns, instead of a copy of the SQLite file.
+    #[arg(long)]
+    pub archive: bool,
     /// Replace a file that is there.
     #[arg(long)]
     pub force: bool,

@@ -13,6 +13,9 @@ pub struct DoctorArgs {
     /// Look at all of this client's servers too, with the environment that it gives them.
     #[arg(long, value_name = "NAME")]
     pub client: Option<Client>,
+    /// Ask the running server of this configuration whether it takes calls now, and look at nothing else.
+    #[arg(long, conflicts_with = "client")]
+    pub ready: bool,
     /// Show what was checked and found right, too.
     #[arg(long)]
     pub verbose: bool,

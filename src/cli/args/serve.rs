@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{ConfigFlags, Failure};
-use crate::engine::Roles;
 use crate::serve::ServeOptions;
 
 /// `serve`.
@@ -17,31 +16,22 @@ pub struct ServeArgs {
     /// Address and port to listen on.
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Option<String>,
-    /// What this process does.
-    #[arg(long, value_name = "ROLE", value_delimiter = ',', default_value = "mcp,worker,scheduler")]
-    roles: Vec<Role>,
+    /// What this process does, of `mcp`, `worker` and `scheduler`, separated by commas; all of it unless configured.
+    #[arg(long, value_name = "ROLES")]
+    roles: Option<String>,
     /// Offer the demo tools.
     #[arg(long)]
     demo: bool,
 }
 
-/// What a process does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Role {
-    Mcp,
-    Worker,
-    Scheduler,
-}
-
 impl ServeArgs {
     /// Reads the configuration.
     pub fn options(self) -> Result<ServeOptions, Failure> {
-        let has = |role| self.roles.contains(&role);
-        let roles = Roles { mcp: has(Role::Mcp), worker: has(Role::Worker), scheduler: has(Role::Scheduler) };
         let loaded = self.configuration.load(|flags| {
             flags.set("--listen", "server.listen", self.listen);
+            flags.set("--roles", "server.roles", self.roles);
         })?;
-        Ok(ServeOptions { loaded, roles, demo: self.demo })
+        Ok(ServeOptions { loaded, demo: self.demo })
     }
 }
 

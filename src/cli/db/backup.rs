@@ -1,12 +1,15 @@
-//! `db backup FILE`: a copy of one store as of one moment, made while calls go on.
+//! `db backup FILE`: a copy of one store as of one moment, made while calls go on: of the SQLite file as it is, which is
+//! quick and opens as a store, or an archive, whose form no database owns.
 
 use std::ops::ControlFlow;
 
+use super::place::StoreFile;
 use super::progress::Progress;
 use super::{blocking, place, size, verify};
 use crate::cli::args::BackupArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::store::sqlite::{self, BackUp};
+use crate::store::transfer::{self, Source};
 use crate::store::{Error, Result as StoreResult};
 
 /// Runs the command.
@@ -16,6 +19,9 @@ pub async fn run(args: BackupArgs) -> Result<Exit, Failure> {
     if args.file.exists() && !args.force {
         let error = format!("{} exists already", args.file.display());
         return Err(Failure::new(Exit::Conflict, error).next("name another file, or add --force to replace it"));
+    }
+    if args.archive {
+        return archive(&args, &store).await;
     }
     let (from, to, replace, check) = (store.path.clone(), args.file.clone(), args.force, !args.no_check);
     let verified = blocking(move || {
@@ -43,12 +49,26 @@ pub async fn run(args: BackupArgs) -> Result<Exit, Failure> {
         Ok(verified)
     })
     .await
-    .map_err(|failure| match failure.error.contains("does not hold together") {
-        true => failure.next("`durable-mcp db verify` lists what is wrong; --no-check copies it as it is"),
-        false => failure,
-    })?;
+    .map_err(advise)?;
     let bytes = args.file.metadata().map_or(0, |metadata| metadata.len());
     let checked = verified.map_or("not checked".to_owned(), |verified| verify::sentence(&verified));
     eprintln!("{} is a copy of {} ({}): {checked}", args.file.display(), store.path.display(), size(bytes));
     Ok(Exit::Ok)
+}
+
+async fn archive(args: &BackupArgs, store: &StoreFile) -> Result<Exit, Failure> {
+    let source = Source::Sqlite(store.path.clone());
+    let carried = transfer::into_archive(&source, &args.file, args.force, !args.no_check).await;
+    let carried = carried.map_err(Failure::from).map_err(advise)?;
+    let bytes = args.file.metadata().map_or(0, |metadata| metadata.len());
+    let checked = carried.verified.map_or("not checked".to_owned(), |verified| verify::sentence(&verified));
+    eprintln!("{} is an archive of {} ({}): {checked}", args.file.display(), store.path.display(), size(bytes));
+    Ok(Exit::Ok)
+}
+
+fn advise(failure: Failure) -> Failure {
+    match failure.error.contains("hold together") {
+        true => failure.next("`durable-mcp db verify` lists what is wrong; --no-check copies it as it is"),
+        false => failure,
+    }
 }

@@ -1,7 +1,8 @@
-//! `db status|backup|restore|prune|verify`: the files behind executions, of this configuration or of every store of this
+//! `db migrate|status|backup|restore|prune|verify`: the files behind executions, of this configuration or of every store of this
 //! user. Knows no SQL: the store's driver does the work.
 
 mod backup;
+mod migrate;
 mod place;
 mod progress;
 mod prune;
@@ -20,6 +21,7 @@ use crate::store;
 /// Runs the command.
 pub async fn run(args: DbArgs, out: Output) -> Result<Exit, Failure> {
     match args.command {
+        DbCommand::Migrate(args) => migrate::run(args).await,
         DbCommand::Status(args) => status::run(args, out).await,
         DbCommand::Backup(args) => backup::run(args).await,
         DbCommand::Restore(args) => restore::run(args).await,

@@ -11,7 +11,8 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::stores::make_private_folder;
 use crate::engine::clock::Clock;
 use crate::model::execution::State;
-use crate::store::sqlite::{self, FileStatus, Restore};
+use crate::store::sqlite::{self, FileStatus, Restore, Restored, Verified};
+use crate::store::transfer::{self, Source};
 
 /// Runs the command.
 pub async fn run(args: RestoreArgs) -> Result<Exit, Failure> {
@@ -23,6 +24,35 @@ pub async fn run(args: RestoreArgs) -> Result<Exit, Failure> {
     if !args.file.exists() {
         return Err(Failure::new(Exit::NotFound, format!("there is no backup at {}", args.file.display())));
     }
+    make_folder(&store)?;
+    let (restored, verified) = match Source::of_file(&args.file) {
+        Source::Sqlite(_) => copy(&args, &store).await?,
+        archive => {
+            let done = transfer::into_sqlite(&archive, &store.path, args.force, Clock::System.now_ms()).await;
+            let (restored, carried) = done.map_err(Failure::from).map_err(advise)?;
+            (restored, carried.verified.unwrap_or_default())
+        }
+    };
+    let path = store.path.clone();
+    let status = blocking(move || sqlite::status(&path, Clock::System.now_ms())).await?;
+    eprintln!("{} holds the backup: {}", store.path.display(), verify::sentence(&verified));
+    if let Some(old) = restored.old {
+        eprintln!("the store that was there is now {}", old.display());
+    }
+    in_flight(&status).iter().for_each(|line| eprintln!("{line}"));
+    Ok(Exit::Ok)
+}
+
+fn make_folder(store: &StoreFile) -> Result<(), Failure> {
+    if let Some(folder) = store.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        make_private_folder(folder)
+            .map_err(|error| Failure::usage(format!("the folder {} can not be made: {error}", folder.display())))?;
+    }
+    Ok(())
+}
+
+/// A copy of a file is checked first, then put in the place of the store.
+async fn copy(args: &RestoreArgs, store: &StoreFile) -> Result<(Restored, Verified), Failure> {
     let backup = args.file.clone();
     let verified = blocking(move || {
         verify::verify(&backup, &mut |finding| {
@@ -35,25 +65,13 @@ pub async fn run(args: RestoreArgs) -> Result<Exit, Failure> {
         let error = format!("the backup {} does not hold together", args.file.display());
         return Err(Failure::new(Exit::Failure, error).next("the store was left as it is; restore another backup"));
     }
-    if let Some(folder) = store.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        make_private_folder(folder)
-            .map_err(|error| Failure::usage(format!("the folder {} can not be made: {error}", folder.display())))?;
-    }
     let (from, to, force) = (args.file.clone(), store.path.clone(), args.force);
-    let (restored, status) = blocking(move || {
+    let restored = blocking(move || {
         let bar = Progress::new("pages");
         let what = Restore { from: &from, to: &to, put_aside: force, now_ms: Clock::System.now_ms() };
-        let restored = sqlite::restore(what, &mut |done, all| bar.set(done, all))?;
-        Ok((restored, sqlite::status(&to, Clock::System.now_ms())?))
-    })
-    .await
-    .map_err(advise)?;
-    eprintln!("{} holds the backup: {}", store.path.display(), verify::sentence(&verified));
-    if let Some(old) = restored.old {
-        eprintln!("the store that was there is now {}", old.display());
-    }
-    in_flight(&status).iter().for_each(|line| eprintln!("{line}"));
-    Ok(Exit::Ok)
+        sqlite::restore(what, &mut |done, all| bar.set(done, all))
+    });
+    Ok((restored.await.map_err(advise)?, verified))
 }
 
 /// A store by its URL, or by its path alone.
@@ -66,6 +84,9 @@ fn advise(failure: Failure) -> Failure {
         error if error.contains("is in use") => "stop the processes that use it first; --force does not help here",
         error if error.contains("holds executions") || error.ends_with("is damaged") => {
             "add --force to put it aside, or name another store with --into"
+        }
+        error if error.contains("the archive") || error.contains("hold together") => {
+            return failure.next("the store was left as it is; restore another backup");
         }
         _ => return failure,
     };

@@ -7,6 +7,7 @@ mod clock;
 mod command;
 mod disk;
 mod port;
+mod ready;
 mod servers;
 mod store;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use crate::engine::clock::Clock;
 pub async fn run(args: DoctorArgs, out: Output) -> Result<Exit, Failure> {
     let mut checks = Vec::new();
     match args.configuration.load(|_| {}) {
+        Ok(loaded) if args.ready => checks.push(ready::check(&loaded).await),
         Ok(loaded) => {
             checks.push(configuration(&loaded));
             // Servers need seconds, all else needs none: they wait for each other only here.

@@ -45,27 +45,30 @@ pub async fn check(loaded: &Loaded) -> Check {
 }
 
 async fn is_ours(address: SocketAddr) -> bool {
-    // Who listens on every address answers on the loopback one.
-    let ip = if address.ip().is_unspecified() {
-        if address.is_ipv4() { [127, 0, 0, 1].into() } else { std::net::Ipv6Addr::LOCALHOST.into() }
-    } else {
-        address.ip()
-    };
-    // Another part of the process may have chosen a provider already; the first one stays.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let Ok(client) = reqwest::Client::builder()
-        .no_proxy()
-        .tls_certs_only(std::iter::empty())
-        .timeout(ASK_TIMEOUT)
-        .redirect(reqwest::redirect::Policy::none())
-        .build()
-    else {
-        return false;
-    };
-    let url = format!("http://{}/healthz", SocketAddr::new(ip, address.port()));
+    let Some(client) = asking(ASK_TIMEOUT) else { return false };
+    let url = format!("http://{}/healthz", on_this_machine(address));
     let Ok(answer) = client.get(url).send().await else { return false };
     let Ok(mut answer) = answer.error_for_status() else { return false };
     // Anybody may serve a large page there.
     let Ok(Some(body)) = answer.chunk().await else { return false };
     serde_json::from_slice::<serde_json::Value>(&body).is_ok_and(|body| body["status"] == "alive")
+}
+
+/// The address under which a listener of this machine is reached from it: who listens on every address answers on the
+/// loopback one.
+pub(super) fn on_this_machine(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        ip if !ip.is_unspecified() => ip,
+        ip if ip.is_ipv4() => [127, 0, 0, 1].into(),
+        _ => std::net::Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// A client for one question to this machine.
+pub(super) fn asking(patience: Duration) -> Option<reqwest::Client> {
+    // Another part of the process may have chosen a provider already; the first one stays.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().tls_certs_only(std::iter::empty()).timeout(patience);
+    client.redirect(reqwest::redirect::Policy::none()).build().ok()
 }

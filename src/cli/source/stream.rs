@@ -11,7 +11,7 @@ use super::{PAGE, Source, Wanted, filters, foreign, head_of, list_store, text};
 use crate::cli::client::Client;
 use crate::cli::failure::{Exit, Failure};
 use crate::engine::changes::{self, Cursor};
-use crate::engine::clock::Clock;
+use crate::engine::clock::now_of;
 use crate::engine::export;
 use crate::engine::view::{ChangeView, ExecutionView, Time};
 use crate::model::execution::Head;
@@ -92,7 +92,7 @@ impl Source {
                         Position::From(at_ms) => Cursor::at(*at_ms),
                         Position::After(cursor) => cursor.parse().map_err(|()| foreign())?,
                     };
-                    let until_ms = changes::settled_before(Clock::System.now_ms());
+                    let until_ms = changes::settled_before(now_of(&*named.store).await?);
                     let wanted = changes::Wanted { filter: tail.filter.clone(), cursor, until_ms, limit: EVENTS };
                     let page = changes::read(&*named.store, &wanted).await?;
                     *position = Position::After(page.next.to_string());

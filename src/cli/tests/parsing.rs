@@ -87,7 +87,6 @@ fn command_lines_are_taken_or_refused() {
     for line in [
         "",
         "nonsense",
-        "serve --roles king",
         "serve extra",
         "wrap",
         "wrap cmd",

@@ -1,15 +1,11 @@
-//! Asking a worker to finish what it has and to end; and the worker of this process among the workers. Tells a remote
-//! worker through its row: it learns it with its next request, at whatever process.
-
-use std::sync::Arc;
+//! Asking a worker to finish what it has and to take nothing more, through its row: a remote worker learns it with its next
+//! request, at whatever process; the worker of a process of ours when that reads the rows, within a second.
 
 use thiserror::Error;
 
 use super::listing::{self, WorkerView};
-use crate::engine::Engine;
 use crate::model::id::ProcessId;
-use crate::model::principal::DEFAULT_NAMESPACE;
-use crate::store::{self, LeaseKey, Store, WorkerChange, WorkerKind, WorkerRow};
+use crate::store::{self, Store, WorkerChange};
 
 /// Why a worker is not asked to end.
 #[derive(Debug, Error)]
@@ -17,9 +13,9 @@ pub enum DrainRefused {
     /// There is none with this id that the caller may see.
     #[error("there is no such worker")]
     Missing,
-    /// It lives inside a process of ours and ends with it.
-    #[error("this worker lives inside a server process and ends with it")]
-    Local,
+    /// It is that of a `wrap`: nobody else may run what came to it.
+    #[error("this worker is that of a `wrap` and ends with it")]
+    Bound,
     /// It has ended.
     #[error("this worker is gone already")]
     Gone,
@@ -28,7 +24,8 @@ pub enum DrainRefused {
     Store(#[from] store::Error),
 }
 
-/// Asks the remote worker of this id, if it is in `namespace` (absent: whichever), to finish what it has and to end.
+/// Asks the worker of this id, a remote one only in `namespace` (absent: whichever), to finish what it has and to take
+/// nothing more.
 pub async fn drain(
     store: &dyn Store,
     (id, namespace): (ProcessId, Option<&str>),
@@ -37,38 +34,11 @@ pub async fn drain(
     let workers = listing::workers(store, namespace).await?;
     let wanted = id.to_string();
     let view = workers.into_iter().find(|worker| worker.id == wanted).ok_or(DrainRefused::Missing)?;
-    if view.kind == WorkerKind::Local.as_str() {
-        return Err(DrainRefused::Local);
+    if view.bound {
+        return Err(DrainRefused::Bound);
     }
     match store.change_workers(vec![id], WorkerChange::Draining, now_ms).await? {
         0 => Err(DrainRefused::Gone),
         _ => Ok(WorkerView { state: "draining", ..view }),
-    }
-}
-
-impl Engine {
-    /// Lists the worker of this process among the workers, until the process ends.
-    pub async fn announce_worker(self: Arc<Self>) {
-        let now_ms = self.now_ms();
-        let row = WorkerRow {
-            id: self.process,
-            name: self.worker_name.clone(),
-            namespace: DEFAULT_NAMESPACE.to_owned(),
-            principal: String::new(),
-            kind: WorkerKind::Local,
-            slots: u32::try_from(self.settings.slots).unwrap_or(u32::MAX),
-            sdk: Some(concat!("durable-mcp/", env!("CARGO_PKG_VERSION")).to_owned()),
-            tools: "[]".into(),
-            // Its leases have no tokens that leave the process.
-            lease_key: LeaseKey([0; 32]),
-            registered_at_ms: now_ms,
-            last_seen_at_ms: now_ms,
-            silent_at_ms: 0,
-            draining: false,
-            gone_at_ms: None,
-        };
-        if let Err(error) = self.store.put_worker(row).await {
-            tracing::warn!(code = error.code(), "the worker of this process could not be listed: {error}");
-        }
     }
 }

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::engine::peers::Offered;
 use crate::engine::view::Time;
 use crate::model::execution::State;
 use crate::model::id::ProcessId;
@@ -31,16 +32,23 @@ pub struct WorkerView {
     pub slots: u32,
     /// Calls it has now.
     pub leased: usize,
-    /// The names of its tools; a local worker runs what its process is configured with.
+    /// The names of a remote worker's tools.
     pub tools: Vec<String>,
+    /// What a process of ours does: `mcp`, `worker`, `scheduler`.
+    pub roles: Option<Vec<String>>,
+    /// The upstreams that a process of ours runs.
+    pub upstreams: Option<Vec<String>>,
     /// What it is made with.
     pub sdk: Option<String>,
     /// When it registered last.
     pub registered_at: Time,
-    /// When something was heard of a remote worker; some seconds behind.
+    /// When something was heard of it; some seconds behind.
     pub last_seen_at: Option<Time>,
     /// When it ended, or was found dead.
     pub gone_at: Option<Time>,
+    /// It is that of a `wrap`.
+    #[serde(skip)]
+    pub(super) bound: bool,
 }
 
 /// Leases that are counted at most.
@@ -71,8 +79,13 @@ pub async fn workers(store: &dyn Store, namespace: Option<&str>) -> Result<Vec<W
 
 /// The view of a row.
 pub fn view(row: &WorkerRow, leased: usize) -> WorkerView {
-    let tools: Vec<super::Registered> = serde_json::from_str(&row.tools).unwrap_or_default();
     let remote = !is_local(row);
+    let tools: Vec<super::Registered> = match remote {
+        true => serde_json::from_str(&row.tools).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let offered = if remote { None } else { Offered::read(row) };
+    let bound = offered.as_ref().is_some_and(|offered| offered.bound);
     WorkerView {
         id: row.id.to_string(),
         name: row.name.clone(),
@@ -87,10 +100,13 @@ pub fn view(row: &WorkerRow, leased: usize) -> WorkerView {
         slots: row.slots,
         leased,
         tools: tools.into_iter().map(|tool| tool.name).collect(),
+        roles: offered.as_ref().map(|offered| offered.roles.clone()),
+        upstreams: offered.map(|offered| offered.upstreams),
         sdk: row.sdk.clone(),
         registered_at: Time(row.registered_at_ms),
-        last_seen_at: remote.then_some(Time(row.last_seen_at_ms)),
+        last_seen_at: (!bound).then_some(Time(row.last_seen_at_ms)),
         gone_at: row.gone_at_ms.map(Time),
+        bound,
     }
 }
 

@@ -171,6 +171,12 @@ impl Registry {
         self.picture.read().unwrap_or_else(PoisonError::into_inner).workers.values().cloned().collect()
     }
 
+    /// True when a living worker registered the tool of this lane.
+    pub(in crate::engine) fn runs(&self, upstream: &str) -> bool {
+        let living = self.all().into_iter().filter(|worker| worker.row.gone_at_ms.is_none());
+        living.into_iter().any(|worker| worker.lanes(None).iter().any(|lane| lane == upstream))
+    }
+
     fn known_change(&self) -> Option<i64> {
         self.picture.read().unwrap_or_else(PoisonError::into_inner).change
     }
@@ -345,6 +351,7 @@ impl Engine {
     pub async fn refresh_workers(&self) -> crate::engine::Result<()> {
         let _one = self.remote.reading.lock().await;
         if let Some(seen) = self.store.workers(self.remote.known_change()).await? {
+            self.know_peers(&seen.rows).await?;
             let remote = seen.rows.into_iter().filter(|row| row.kind == WorkerKind::Remote);
             let workers = remote.map(|row| (row.id, Arc::new(read(row)))).collect();
             let picture = Picture { change: Some(seen.change), workers };

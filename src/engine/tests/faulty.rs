@@ -25,11 +25,19 @@ pub(crate) struct Faulty {
     inner: Arc<dyn Store>,
     faults: Mutex<HashMap<&'static str, usize>>,
     calls: Mutex<HashMap<&'static str, usize>>,
+    submitted: Mutex<Option<Submitted>>,
 }
+
+type Submitted = Box<dyn Fn(ExecutionId) + Send>;
 
 impl Faulty {
     pub(crate) fn around(inner: Arc<dyn Store>) -> Arc<Faulty> {
-        Arc::new(Faulty { inner, faults: Mutex::default(), calls: Mutex::default() })
+        Arc::new(Faulty { inner, faults: Mutex::default(), calls: Mutex::default(), submitted: Mutex::default() })
+    }
+
+    /// Each new execution is told to `told` before whoever submitted it hears of it.
+    pub(crate) fn on_submitted(&self, told: impl Fn(ExecutionId) + Send + 'static) {
+        *self.submitted.lock().unwrap() = Some(Box::new(told));
     }
 
     /// The next `times` calls of `method` fail as unavailable.
@@ -104,7 +112,11 @@ impl SessionStore for Faulty {
 impl Store for Faulty {
     async fn submit(&self, submit: Submit) -> Result<SubmitOutcome> {
         self.pass("submit")?;
-        self.inner.submit(submit).await
+        let outcome = self.inner.submit(submit).await?;
+        if let (SubmitOutcome::New(head), Some(told)) = (&outcome, &*self.submitted.lock().unwrap()) {
+            told(head.id());
+        }
+        Ok(outcome)
     }
     async fn apply(&self, apply: Apply) -> Result<Option<Applied>> {
         self.pass("apply")?;
@@ -238,6 +250,9 @@ impl Store for Faulty {
     }
     async fn sealing_keys(&self, wanted: WantedKeys) -> Result<Vec<SealingKey>> {
         self.inner.sealing_keys(wanted).await
+    }
+    async fn clock_ms(&self) -> Result<Option<i64>> {
+        self.inner.clock_ms().await
     }
     async fn totals(&self) -> Result<BTreeMap<State, u64>> {
         self.inner.totals().await

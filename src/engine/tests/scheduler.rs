@@ -1,7 +1,7 @@
 //! The loops: whole batches, the next time to look, several schedulers on one file, retention.
 
 use super::rig::{Rig, at_least_once, at_once, call, count, head, result, soon};
-use crate::engine::Settings;
+use crate::engine::{Roles, Settings};
 use crate::model::execution::State;
 use crate::model::policy::Policy;
 use crate::store::PayloadKind;
@@ -54,6 +54,9 @@ async fn several_schedulers_on_one_file_settle_everything_once() {
             look.unwrap();
         }
     }
+    // 30 lost attempts and 15 promotions, each settled by one of them, whoever else had set out to.
+    let counts: Vec<_> = schedulers.iter().map(|(engine, _)| engine.settling().counts()).collect();
+    assert_eq!(counts.iter().map(|(settled, _)| settled).sum::<u64>(), 45, "{counts:?}");
     let engine = &schedulers[0].0;
     for (number, id) in ids.into_iter().enumerate() {
         let (state, name) = if number % 2 == 0 { (State::Unknown, "lost") } else { (State::Ready, "retried") };
@@ -61,6 +64,33 @@ async fn several_schedulers_on_one_file_settle_everything_once() {
         assert_eq!(count(engine, id, name).await, 1);
         assert_eq!(count(engine, id, "promoted").await, number % 2);
     }
+}
+
+#[tokio::test]
+async fn schedulers_that_know_of_each_other_take_turns_and_the_first_one_leaves_nothing_over() {
+    let rig = Rig::new();
+    let (sleeper, _own) = rig.engine(at_once(100)).await;
+    let schedulers = [rig.engine(at_once(1)).await.0, rig.engine(at_once(1)).await.0, rig.engine(at_once(1)).await.0];
+    let roles = Roles { mcp: false, worker: false, scheduler: true };
+    for engine in &schedulers {
+        engine.clone().announce_process(roles, Vec::new()).await;
+    }
+    let mut order: Vec<_> = schedulers.iter().collect();
+    order.sort_by_key(|engine| engine.process());
+    for engine in &schedulers {
+        engine.refresh_workers().await.unwrap();
+    }
+    let spreads: Vec<i64> = order.iter().map(|engine| engine.spread_ms()).collect();
+    assert!(spreads[0] == 0 && spreads[0] < spreads[1] && spreads[1] < spreads[2], "{spreads:?}");
+    for _ in 0..30 {
+        sleeper.submit(call(Policy::default())).await.unwrap();
+    }
+    rig.time.advance(30_000);
+    for engine in &order {
+        engine.settle_due().await.unwrap();
+    }
+    let counts: Vec<_> = order.iter().map(|engine| engine.settling().counts()).collect();
+    assert_eq!(counts, [(30, 0), (0, 0), (0, 0)]);
 }
 
 #[tokio::test]

@@ -1,13 +1,16 @@
 //! Callers and what they learn: the end, progress, and nothing that was overtaken. Here and in another process.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 
+use super::faulty::Faulty;
 use super::rig::{
-    Rig, at_least_once, at_once, call, candidates, claim_oldest, keyed, lost, order, rejected, result, soon,
+    Rig, UPSTREAM, at_least_once, at_once, call, candidates, claim_oldest, keyed, lost, order, rejected, result, soon,
 };
 use crate::engine::clock::Clock;
+use crate::engine::notices::{Addressee, MESSAGE, Notice};
 use crate::engine::ticket::News;
 use crate::engine::waiters::Progress;
 use crate::engine::{Engine, Error, Settings};
@@ -46,6 +49,22 @@ async fn progress_reaches_the_callers_until_the_end() {
     engine.progress(work.head.id(), half);
     engine.complete(work.lease(), work.operation, result("done"), false).await.unwrap();
     assert!(matches!(soon(ticket.news()).await, News::Settled(_)));
+}
+
+#[tokio::test]
+async fn what_is_told_before_the_caller_of_a_queued_call_has_its_ticket_is_told_to_it() {
+    let rig = Rig::new();
+    let store = Faulty::around(rig.store().await);
+    // No lane: the call waits for whoever leases it.
+    let (engine, _hands) = rig.engine_on(store.clone(), Settings::default(), None).await;
+    let teller = Arc::downgrade(&engine);
+    store.on_submitted(move |id| {
+        let notice =
+            Notice { upstream: UPSTREAM.into(), to: Addressee::Execution(id), method: MESSAGE.into(), params: None };
+        teller.upgrade().unwrap().tell(notice);
+    });
+    let mut ticket = engine.submit(call(Policy::default())).await.unwrap();
+    assert!(matches!(soon(ticket.news()).await, News::Message(notice) if notice.method == MESSAGE));
 }
 
 #[tokio::test]

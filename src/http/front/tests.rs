@@ -14,7 +14,14 @@ use crate::http::local_token::{self, LocalToken};
 fn front(auth: Auth, router: Router) -> Front {
     let listen = "127.0.0.1:7400".parse().unwrap();
     let guard = Guard::new(&GuardSettings { listen, hosts: vec![], origins: vec![] }).unwrap();
-    Front { guard, auth, router, mcp_path: "/mcp".into(), namespaces: ["acme".to_owned()].into(), body_bytes_max: 8 }
+    Front {
+        guard,
+        auth,
+        router,
+        mcp_paths: vec!["/mcp".into()],
+        namespaces: ["acme".to_owned()].into(),
+        body_bytes_max: 8,
+    }
 }
 
 fn connection() -> Connection {
@@ -84,13 +91,16 @@ async fn health_is_open_and_everything_else_needs_a_credential() {
     let tokens = crate::http::token::Tokens::new(store, crate::engine::clock::Clock::System);
     let router = Router::new().route("/healthz", get(async || "alive")).route("/mcp", post(who));
     let front = front(Auth::token(tokens), router);
-    for path in ["/mcp", "/mcp/acme", "/api/v1/executions", "/", "/healthz/x", "/nothing"] {
+    for path in ["/mcp", "/mcp/acme", "/api/v1/executions", "/dashboard", "/healthz/x", "/nothing"] {
         let response = front.handle(request(path, &[]), connection()).await;
         assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{path}");
         assert_eq!(response.headers()["www-authenticate"], "Bearer realm=\"durable-mcp\"");
     }
     let probe = axum::http::Request::get("/healthz").header("host", "localhost").body(Body::empty()).unwrap();
     assert_eq!(ask(&front, probe).await.0, 200);
+    // The page is loaded before it can have a credential; this router has none.
+    let page = axum::http::Request::get("/").header("host", "localhost").body(Body::empty()).unwrap();
+    assert_eq!(ask(&front, page).await.0, 404);
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ async fn start(router: Router, limits: Limits) -> Server {
         guard,
         auth,
         router,
-        mcp_path: "/mcp".into(),
+        mcp_paths: vec!["/mcp".into()],
         namespaces: BTreeSet::new(),
         body_bytes_max: 1 << 20,
     });

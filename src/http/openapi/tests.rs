@@ -54,6 +54,18 @@ fn every_route_is_in_the_document_and_nothing_else() {
 }
 
 #[test]
+fn every_operation_has_an_id_of_its_own() {
+    let document: serde_json::Value = serde_json::from_str(&document().to_json().unwrap()).unwrap();
+    let mut ids = BTreeSet::new();
+    for operation in document["paths"].as_object().unwrap().values().flat_map(|item| item.as_object().unwrap().values())
+    {
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(ids.insert(id), "{id} is there twice");
+    }
+    assert!(ids.len() > 20);
+}
+
+#[test]
 fn every_reference_of_the_document_leads_somewhere() {
     let text = document().to_json().unwrap();
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -73,4 +85,16 @@ fn a_route_is_read_in_the_ways_it_is_written() {
     assert_eq!(read("\n  \"/a/{id}\",\n get(one)\n .post(two),\n)").as_deref(), Some("/a/{id} get post"));
     assert_eq!(read("PATH, get(one))"), None);
     assert_eq!(read("\"/a\", any(one))"), None);
+}
+
+/// The page's types are made from this file, which nobody has to start a server for.
+#[test]
+fn the_file_that_the_dashboard_is_typed_by_is_this_document() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("dashboard/openapi.json");
+    let text = document().to_pretty_json().unwrap() + "\n";
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let known = std::fs::read_to_string(&path).unwrap();
+    assert!(known == text, "the routes have changed: run this test with BLESS=1, then `npm run types` in dashboard/");
 }

@@ -45,10 +45,7 @@ async fn drain(mut body: Body) {
 
 /// The body has to be JSON, and the client has to read both forms of an answer (specification, Streamable HTTP).
 pub(super) fn check_media_types(headers: &HeaderMap) -> Result<(), Box<Response>> {
-    let is_json = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
-        value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-    });
-    if !is_json {
+    if !is_json(headers) {
         let error = RpcError::new(code::INVALID_REQUEST, "the Content-Type must be application/json");
         return Err(Box::new(rpc(415, None, &error)));
     }
@@ -68,4 +65,11 @@ pub(super) fn check_media_types(headers: &HeaderMap) -> Result<(), Box<Response>
     }
     let words = "the Accept header must list application/json and text/event-stream";
     Err(Box::new(rpc(406, None, &RpcError::new(code::INVALID_REQUEST, words))))
+}
+
+/// True when the body is said to be JSON.
+pub(super) fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).is_some_and(|value| {
+        value.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    })
 }

@@ -7,6 +7,7 @@ mod body;
 mod exchange;
 mod going;
 mod initialize;
+pub mod pair;
 mod post;
 mod reply;
 mod sessions;

@@ -79,10 +79,7 @@ pub(super) async fn session_of(
     };
     match face.find_session(id, principal).await {
         Ok(Lookup::Found(session)) => Ok(session),
-        Ok(Lookup::Unknown) => {
-            let words = "the session is unknown or has expired; reconnect with initialize";
-            Err(Box::new(rpc(404, None, &RpcError::new(SESSION_GONE, words))))
-        }
+        Ok(Lookup::Unknown) => Err(Box::new(unknown_session())),
         Ok(Lookup::Foreign) => Err(Box::new(foreign_session())),
         Err(error) => Err(Box::new(fault(&error))),
     }
@@ -103,6 +100,11 @@ fn unreadable_session() -> Response {
     rpc(400, None, &RpcError::new(code::INVALID_REQUEST, words))
 }
 
-fn foreign_session() -> Response {
+pub(super) fn unknown_session() -> Response {
+    let words = "the session is unknown or has expired; reconnect with initialize";
+    rpc(404, None, &RpcError::new(SESSION_GONE, words))
+}
+
+pub(super) fn foreign_session() -> Response {
     rpc(403, None, &RpcError::new(SESSION_FOREIGN, "the session belongs to another caller"))
 }

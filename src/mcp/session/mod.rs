@@ -127,6 +127,11 @@ impl Session {
         newest.is_some_and(|newest| Arc::ptr_eq(&newest, listener))
     }
 
+    /// True while a stream for what concerns no request is open.
+    pub fn is_listened_to(&self) -> bool {
+        self.state().listeners.iter().any(|listener| listener.strong_count() > 0)
+    }
+
     /// A stream of a call begins, or goes on: whoever wrote it before stops.
     pub fn take_stream(&self, name: &str) -> CancellationToken {
         let token = CancellationToken::new();

@@ -164,9 +164,18 @@ impl Streaming {
                 None => std::future::pending().await,
             }
         };
+        // A client that can take its stream up again does so at another process; there is no need to make it wait here.
+        let moves = async {
+            match (&self.resumable, self.face.engine.has_peers()) {
+                (Some(_), true) => self.face.draining.cancelled().await,
+                (Some(_), false) => self.face.handing_over.cancelled().await,
+                (None, _) => std::future::pending().await,
+            }
+        };
         Some(tokio::select! {
             biased;
             () = superseded => Turn::Superseded,
+            () = moves => Turn::Poll,
             step = talk.conversation.step() => Turn::Step(step),
             () = poll => Turn::Poll,
             () = tokio::time::sleep(keep_alive) => Turn::Quiet,

@@ -37,6 +37,11 @@ impl Pending {
         Pending { wish: offer.wish, at: Instant::now() + after }
     }
 
+    /// True when it is time.
+    pub(in crate::mcp) fn is_due(&self) -> bool {
+        self.at <= Instant::now()
+    }
+
     /// Resolves when it is time; never without a task.
     pub(in crate::mcp) async fn due(pending: Option<&Pending>) {
         match pending {

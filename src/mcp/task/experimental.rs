@@ -2,6 +2,7 @@
 //! a result is done by whoever answers calls.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde_json::json;
 
@@ -68,18 +69,22 @@ pub fn result(reply: Reply, id: ExecutionId) -> Reply {
 
 impl Face {
     /// Answers a request of 2025-11-25 about tasks that waits for nothing.
-    pub(in crate::mcp) async fn experimental_task(&self, request: Request<'_>, asker: &Asker) -> Answer {
+    pub(in crate::mcp) async fn experimental_task(self: &Arc<Self>, request: Request<'_>, asker: &Asker) -> Answer {
         match request.method {
-            "tasks/get" => self.experimental_get(request.params, &asker.principal).await,
+            "tasks/get" => self.experimental_get(request.params, asker).await,
             "tasks/list" => self.experimental_list(request.params, &asker.principal).await,
             _ => self.experimental_cancel(request.params, &asker.principal).await,
         }
     }
 
-    async fn experimental_get(&self, params: &Params<'_>, principal: &Principal) -> Answer {
+    async fn experimental_get(self: &Arc<Self>, params: &Params<'_>, asker: &Asker) -> Answer {
+        let principal = &asker.principal;
         require(principal, Scope::Call)?;
         let shown = self.shown(&task_id(params)?, (principal, Era::Legacy)).await?;
         let seen = shown.seen();
+        // Whoever asks once need not ask again, also after a restart.
+        let whose = (principal, asker.client.session.as_deref());
+        self.tell_of_task(seen.row.id, whose, shown.status(TaskVariant::Experimental));
         Ok(with_execution(&seen.experimental(), &execution_member(seen.head, false)).into())
     }
 

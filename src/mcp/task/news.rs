@@ -3,11 +3,12 @@
 
 use std::collections::HashMap;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use tokio::sync::mpsc;
 
-use super::projection::Form;
+use super::projection::{Form, Status};
+use crate::engine::notices::{Addressee, Notice, TASK_STATUS};
 use crate::mcp::face::Face;
 use crate::model::id::ExecutionId;
 use crate::model::principal::Principal;
@@ -47,6 +48,61 @@ impl Face {
         let teller = Teller { face: self.clone(), principal: principal.clone(), told: HashMap::new() };
         self.engine.spawn(teller.tell(own.clone(), sender));
         Ok(Followed { ids: own.iter().map(ToString::to_string).collect(), news })
+    }
+}
+
+impl Face {
+    /// Tells a session of 2025-11-25 of each change of its task's status, from the one that it knows on. A session that
+    /// listens nowhere in this process is told nothing, and asks.
+    pub(in crate::mcp) fn tell_of_task(
+        self: &Arc<Self>,
+        id: ExecutionId,
+        (principal, session): (&Principal, Option<&str>),
+        known: Status,
+    ) {
+        let Some(session) = session else { return };
+        let is_heard = self.sessions.named(session).is_none_or(|session| session.is_listened_to());
+        let mark = (session.to_owned(), id);
+        if known.is_final() || !is_heard {
+            return;
+        }
+        let Ok(place) = self.listeners.clone().try_acquire_owned() else { return };
+        if !self.told_tasks.lock().unwrap_or_else(PoisonError::into_inner).insert(mark.clone()) {
+            return;
+        }
+        let (face, principal) = (self.clone(), principal.clone());
+        self.engine.spawn(async move {
+            face.tell_statuses(id, &principal, (&mark.0, known)).await;
+            face.told_tasks.lock().unwrap_or_else(PoisonError::into_inner).remove(&mark);
+            drop(place);
+        });
+    }
+
+    async fn tell_statuses(&self, id: ExecutionId, principal: &Principal, (session, mut told): (&str, Status)) {
+        let following = self.engine.follow(vec![id]);
+        while !told.is_final() {
+            // What cannot be read now is looked at again.
+            if let Ok(task) = self.engine.task(id, principal).await {
+                let Some(task) = task else { return };
+                if let Ok(shown) = self.dressed(task, Era::Legacy).await {
+                    let status = shown.status(TaskVariant::Experimental);
+                    if status != told {
+                        told = status;
+                        self.engine.tell(Notice {
+                            upstream: String::new(),
+                            to: Addressee::Session(session.to_owned()),
+                            method: TASK_STATUS.to_owned(),
+                            params: Some(shown.seen().experimental().into()),
+                        });
+                        continue;
+                    }
+                }
+            }
+            tokio::select! {
+                () = self.engine.stopping().cancelled() => return,
+                () = following.change() => {}
+            }
+        }
     }
 }
 

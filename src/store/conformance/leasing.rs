@@ -119,7 +119,7 @@ pub(super) async fn what_is_due_is_found_and_the_next_time_is_told(ground: &dyn 
     let due = scene.store.due(&[], start + 3_600_000, 1).await?;
     same!(due.next_at_ms, Some(start + 3_600_000));
     scene.now_ms = start + 50_000;
-    let failed = scene.run(queued, Command::TimeOut).await?.head;
+    let failed = scene.run(queued, Command::TimeOut { nobody_runs: false }).await?.head;
     same!(failed.error.as_ref().map(|error| error.code.as_str()), Some("queue_timeout"));
     let due = scene.store.due(&[], start + 50_000, 100).await?;
     holds!(due.timed_out.is_empty());

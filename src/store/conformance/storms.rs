@@ -153,7 +153,7 @@ fn random_command(random: &mut Random, fencing_token: i64, result: &str) -> Opti
         18..=21 => Command::Park { fencing_token },
         22..=29 => Command::Resume,
         30..=33 => Command::Expire { fencing_token, cause: ExpiryCause::ProcessDied },
-        34 => Command::TimeOut,
+        34 => Command::TimeOut { nobody_runs: false },
         35..=37 => Command::Promote,
         38 => Command::Cancel(by),
         39..=42 => Command::Retry(by),

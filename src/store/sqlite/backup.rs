@@ -96,7 +96,7 @@ pub(super) fn copy(from: &Path, to: &Path, progress: &mut dyn FnMut(u64, u64)) -
 }
 
 /// Gives a finished file its name, for good.
-fn name(part: &Path, to: &Path, replace: bool) -> Result<()> {
+pub(in crate::store) fn name(part: &Path, to: &Path, replace: bool) -> Result<()> {
     let named = match replace {
         true => fs::rename(part, to),
         // A link refuses where a name would replace what came meanwhile.

@@ -5,8 +5,9 @@ use uuid::Uuid;
 
 use super::fault::{Fault, Sql};
 use super::rows::IdText;
-use crate::model::event::{Event, EventRecord};
+use crate::model::event::EventRecord;
 use crate::model::id::{ExecutionId, OperationId};
+use crate::store::encoding;
 
 const INSERT: &str = "INSERT INTO execution_events (execution_id, seq, at_ms, type, body, operation) \
     VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
@@ -18,7 +19,7 @@ pub(super) fn insert(connection: &Connection, id: ExecutionId, record: &EventRec
         record.seq,
         record.at_ms,
         record.event.name(),
-        body(&record.event)?,
+        encoding::event_body(&record.event).map_err(Fault::internal)?,
         record.operation.as_uuid().as_bytes(),
     ])?;
     Ok(())
@@ -40,7 +41,7 @@ pub(super) fn after(connection: &Connection, id: ExecutionId, after: i64, limit:
             seq,
             at_ms: row.get(1)?,
             operation: operation(&row.get::<_, [u8; 16]>(4)?)?,
-            event: event(&name, &body).map_err(|error| broken(&error))?,
+            event: encoding::event(&name, &body).map_err(|error| broken(&error))?,
         });
     }
     Ok(records)
@@ -60,25 +61,5 @@ pub(super) fn operations(connection: &Connection, id: ExecutionId) -> Sql<Vec<Op
 }
 
 fn operation(bytes: &[u8; 16]) -> Sql<OperationId> {
-    Uuid::from_bytes(*bytes).to_string().parse().map_err(|_| Fault::damaged("an operation is no UUID"))
-}
-
-/// The event without its type, as JSON. The type is serde's tag, which is always written first.
-pub(super) fn body(event: &Event) -> Sql<String> {
-    let text = serde_json::to_string(event).map_err(|error| Fault::internal(format!("event: {error}")))?;
-    let tag = TAG.len() + event.name().len();
-    match text.as_bytes().get(tag + 1) {
-        Some(b',') => Ok(format!("{{{}", &text[tag + 2..])),
-        Some(b'}') => Ok("{}".into()),
-        _ => Err(Fault::internal(format!("event {} does not begin with its type", event.name()))),
-    }
-}
-
-const TAG: &str = "{\"type\":\"";
-
-/// The event of a type and a body.
-pub(super) fn event(name: &str, body: &str) -> serde_json::Result<Event> {
-    let members = body.strip_prefix('{').unwrap_or(body);
-    let comma = if members == "}" { "" } else { "," };
-    serde_json::from_str(&format!("{TAG}{name}\"{comma}{members}"))
+    Ok(OperationId::from_uuid(Uuid::from_bytes(*bytes)))
 }

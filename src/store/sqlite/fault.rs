@@ -60,6 +60,7 @@ pub(super) fn repeat(error: &Error) -> Error {
         Error::CannotWrite(text) => Error::CannotWrite(text.clone()),
         Error::Damaged(text) => Error::Damaged(text.clone()),
         Error::TooNew { found, known } => Error::TooNew { found: *found, known: *known },
+        Error::TooOld { found, known } => Error::TooOld { found: *found, known: *known },
         Error::Overloaded(waiting) => Error::Overloaded(*waiting),
         Error::Internal(text) => Error::Internal(text.clone()),
     }

@@ -3,15 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::model::execution::Head;
-use crate::model::id::{ExecutionId, OperationId};
-
-/// A row, and the operations that made its events: enough to decide a command and to recognise a repeated one.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
-    pub(super) head: Head,
-    pub(super) operations: Vec<OperationId>,
-}
+use crate::model::id::ExecutionId;
+use crate::store::deciding::Entry;
 
 /// The rows remembered.
 pub(super) struct Heads {

@@ -1,51 +1,26 @@
 //! Questions to clients: asked with what they mean for the execution, answered once. Whether a lease is held, and what
 //! waiting and going on mean, is decided by the model.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::apply;
 use super::fault::{Fault, Sql};
 use super::rows::{Id, IdText};
 use super::tx::Tx;
-use crate::model::decide::{Answer, Command, decide};
-use crate::model::execution::{Head, State};
+use crate::model::decide::{Answer, Command};
+use crate::model::execution::State;
 use crate::model::id::ExecutionId;
-use crate::store::{
-    AnswerInputs, AnsweredInputs, Apply, Ask, Asked, Fate, InputOutcome, InputRow, NewAnswer, NewQuestion, SealingKey,
-    WantedKeys,
-};
+use crate::store::asking::{self, Change, Stored};
+use crate::store::{AnswerInputs, AnsweredInputs, Apply, Ask, Asked, InputOutcome, InputRow, SealingKey, WantedKeys};
 
-macro_rules! columns {
-    () => {
-        "number, round, attempt, parked, key, name, method, params, state, asked_at_ms, outcome, answer"
-    };
-}
+const ALL: &str = "SELECT number, round, attempt, parked, key, name, method, params, state, asked_at_ms, outcome, \
+    answer, params_hash, answer_hash FROM input_requests WHERE execution_id = ?1 ORDER BY number";
 
-const ALL: &str = concat!("SELECT ", columns!(), " FROM input_requests WHERE execution_id = ?1 ORDER BY number");
-
-const ONE: &str = concat!("SELECT ", columns!(), " FROM input_requests WHERE execution_id = ?1 AND number = ?2");
-
-/// The same question of an earlier attempt that this one has not asked again yet.
-const EARLIER: &str = "SELECT number FROM input_requests WHERE execution_id = ?1 AND method = ?2 AND params_hash = ?3 \
-    AND attempt < ?4 ORDER BY number LIMIT 1";
-
-/// What an expired or withdrawn question lost, it may gain when it is asked again.
 const ASK_AGAIN: &str = "UPDATE input_requests SET round = ?3, attempt = ?4, parked = ?5, state = ?6, name = ?7, \
-    asked_at_ms = CASE WHEN outcome = 'expired' OR outcome = 'withdrawn' THEN ?8 ELSE asked_at_ms END, \
-    outcome = CASE WHEN outcome = 'expired' OR outcome = 'withdrawn' THEN NULL ELSE outcome END \
-    WHERE execution_id = ?1 AND number = ?2";
-
-const KEY_TAKEN: &str = "SELECT 1 FROM input_requests WHERE execution_id = ?1 AND key = ?2";
+    asked_at_ms = ?8, outcome = ?9 WHERE execution_id = ?1 AND number = ?2";
 
 const INSERT: &str = "INSERT INTO input_requests (execution_id, number, round, attempt, parked, key, name, method, \
     params, params_hash, state, asked_at_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
-
-const LAST: &str =
-    "SELECT coalesce(max(number), 0), coalesce(max(round), 0) FROM input_requests WHERE execution_id = ?1";
-
-const OPEN: &str = "SELECT count(*) FROM input_requests WHERE execution_id = ?1 AND attempt = ?2 AND outcome IS NULL";
-
-const HASH: &str = "SELECT answer_hash FROM input_requests WHERE execution_id = ?1 AND number = ?2";
 
 const CLOSE: &str = "UPDATE input_requests SET outcome = ?3, answer = ?4, answer_hash = ?5, answered_at_ms = ?6, \
     answered_by = ?7 WHERE execution_id = ?1 AND number = ?2";
@@ -59,26 +34,18 @@ const DELETE: &str = "DELETE FROM input_requests WHERE execution_id = ?1";
 pub(super) fn ask(tx: &mut Tx<'_>, ask: &Ask) -> Sql<Asked> {
     let id = ask.lease.id;
     let Some(entry) = tx.entry(id)? else { return Ok(Asked::Refused(Answer::Stale)) };
-    let head = entry.head.clone();
-    // Whoever may extend the lease holds it.
-    let command = Command::Heartbeat { fencing_token: ask.lease.fencing_token, ttl_ms: 0 };
-    let held = decide(&head, &command, ask.now_ms, &tx.settings.limits).answer;
+    let mut head = entry.head.clone();
     tx.keep(entry);
+    let held = asking::held(&head, ask.lease, ask.now_ms, &tx.settings.limits);
     if held != Answer::Extended {
         return Ok(Asked::Refused(held));
     }
-    let execution = IdText::execution(id);
-    let (mut last, mut round): (u32, u32) =
-        tx.connection.prepare_cached(LAST)?.query_row([&execution], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    if head.state != State::Waiting || round == 0 {
-        round += 1;
+    let mut stored = stored(tx.connection, id)?;
+    let places = asking::ask(&head, &mut stored, ask);
+    for (place, change) in &places {
+        put(tx.connection, id, &stored[*place], *change)?;
     }
-    let mut rows = Vec::with_capacity(ask.questions.len());
-    for question in &ask.questions {
-        let number = put(tx.connection, (&head, round, &mut last), ask, question)?;
-        rows.push(one(tx.connection, id, number)?.ok_or_else(|| Fault::internal("a question was not stored"))?);
-    }
-    let mut head = head;
+    let rows: Vec<InputRow> = places.iter().map(|(place, _)| stored[*place].row.clone()).collect();
     if rows.iter().any(|row| row.outcome.is_none()) && head.state == State::Leased {
         let fencing_token = ask.lease.fencing_token;
         let command = match ask.parked {
@@ -94,49 +61,41 @@ pub(super) fn ask(tx: &mut Tx<'_>, ask: &Ask) -> Sql<Asked> {
     Ok(Asked::Stored { head: Box::new(head), rows })
 }
 
-fn put(
-    connection: &Connection,
-    (head, round, last): (&Head, u32, &mut u32),
-    ask: &Ask,
-    question: &NewQuestion,
-) -> Sql<u32> {
-    let execution = IdText::execution(head.id());
-    let earlier = params![execution, question.method, question.params_hash, head.attempt];
-    let earlier: Option<u32> = connection.prepare_cached(EARLIER)?.query_row(earlier, |row| row.get(0)).optional()?;
-    let state = ask.state.as_deref();
-    if let Some(number) = earlier {
-        let values = params![execution, number, round, head.attempt, ask.parked, state, question.name, ask.now_ms];
-        connection.prepare_cached(ASK_AGAIN)?.execute(values)?;
-        return Ok(number);
+fn put(connection: &Connection, id: ExecutionId, stored: &Stored, change: Change) -> Sql<()> {
+    let (execution, row) = (IdText::execution(id), &stored.row);
+    match change {
+        Change::None => {}
+        Change::Again => {
+            connection.prepare_cached(ASK_AGAIN)?.execute(params![
+                execution,
+                row.number,
+                row.round,
+                row.attempt,
+                row.parked,
+                row.state.as_deref(),
+                row.name,
+                row.asked_at_ms,
+                row.outcome.map(InputOutcome::as_str),
+            ])?;
+        }
+        Change::New => {
+            connection.prepare_cached(INSERT)?.execute(params![
+                execution,
+                row.number,
+                row.round,
+                row.attempt,
+                row.parked,
+                row.key,
+                row.name,
+                row.method,
+                &*row.params,
+                stored.params_hash,
+                row.state.as_deref(),
+                row.asked_at_ms,
+            ])?;
+        }
     }
-    *last += 1;
-    let number = *last;
-    let mut key = question.name.clone();
-    let taken = |key: &str| -> Sql<bool> {
-        Ok(connection.prepare_cached(KEY_TAKEN)?.query_row(params![execution, key], |_| Ok(())).optional()?.is_some())
-    };
-    while taken(&key)? {
-        key = match key == question.name {
-            true => format!("{}-{number}", question.name),
-            // The tool itself has a question of that name.
-            false => format!("{key}-{number}"),
-        };
-    }
-    connection.prepare_cached(INSERT)?.execute(params![
-        execution,
-        number,
-        round,
-        head.attempt,
-        ask.parked,
-        key,
-        question.name,
-        question.method,
-        &*question.params,
-        question.params_hash,
-        state,
-        ask.now_ms,
-    ])?;
-    Ok(number)
+    Ok(())
 }
 
 /// Closes questions, each once, and lets the execution go on when none is open any more.
@@ -145,15 +104,16 @@ pub(super) fn answer(tx: &mut Tx<'_>, answers: &AnswerInputs) -> Sql<Option<Answ
     let Some(entry) = tx.entry(id)? else { return Ok(None) };
     let mut head = entry.head.clone();
     tx.keep(entry);
+    let mut stored = stored(tx.connection, id)?;
     let mut fates = Vec::with_capacity(answers.answers.len());
     for answer in &answers.answers {
-        fates.push(close(tx.connection, &head, answers, answer)?);
+        let (fate, place) = asking::close(&head, &mut stored, answer, answers.operation);
+        if let Some(place) = place {
+            close(tx.connection, answers, &stored[place])?;
+        }
+        fates.push(fate);
     }
-    let open: i64 = tx
-        .connection
-        .prepare_cached(OPEN)?
-        .query_row(params![IdText::execution(id), head.attempt], |row| row.get(0))?;
-    if open == 0 && head.state == State::Waiting && fates.contains(&Fate::Taken) {
+    if asking::goes_on(&head, &stored, &fates) {
         let apply = Apply {
             id,
             command: Command::Resume,
@@ -166,62 +126,37 @@ pub(super) fn answer(tx: &mut Tx<'_>, answers: &AnswerInputs) -> Sql<Option<Answ
             head = applied.head;
         }
     }
-    let rows = all(tx.connection, id)?;
+    let rows = stored.into_iter().map(|stored| stored.row).collect();
     Ok(Some(AnsweredInputs { head: Box::new(head), fates, rows }))
 }
 
-fn close(connection: &Connection, head: &Head, answers: &AnswerInputs, answer: &NewAnswer) -> Sql<Fate> {
-    let Some(row) = one(connection, head.id(), answer.number)? else { return Ok(Fate::Unknown) };
-    let execution = IdText::execution(head.id());
-    let given = row.outcome.is_some_and(InputOutcome::is_answer);
-    if given {
-        let hash: Option<String> =
-            connection.prepare_cached(HASH)?.query_row(params![execution, row.number], |row| row.get(0))?;
-        let same = row.outcome == Some(answer.outcome) && hash == answer.hash;
-        return Ok(if same { Fate::Same } else { Fate::Other });
-    }
-    let mut outcome = answer.outcome;
-    if head.state.is_settled() {
-        if row.outcome.is_some() || outcome.is_answer() {
-            return Ok(Fate::Unknown);
-        }
-        outcome = InputOutcome::Withdrawn;
-    }
-    // What was withdrawn takes an answer all the same while its execution lives: the tool may ask it again. But only an
-    // answer.
-    if row.outcome.is_some() && !outcome.is_answer() {
-        return Ok(Fate::Same);
-    }
-    if row.outcome == Some(InputOutcome::Expired) {
-        // The tool was told, and may have gone on from there.
-        return Ok(Fate::Other);
-    }
+fn close(connection: &Connection, answers: &AnswerInputs, stored: &Stored) -> Sql<()> {
+    let row = &stored.row;
     connection.prepare_cached(CLOSE)?.execute(params![
-        execution,
+        IdText::execution(answers.id),
         row.number,
-        outcome.as_str(),
-        answer.text.as_deref(),
-        answer.hash,
+        row.outcome.map(InputOutcome::as_str),
+        row.answer.as_deref(),
+        stored.answer_hash,
         answers.now_ms,
         answers.by,
     ])?;
-    Ok(Fate::Taken)
+    Ok(())
 }
 
 /// Every question of an execution, in order.
 pub(super) fn all(connection: &Connection, id: ExecutionId) -> Sql<Vec<InputRow>> {
+    Ok(stored(connection, id)?.into_iter().map(|stored| stored.row).collect())
+}
+
+fn stored(connection: &Connection, id: ExecutionId) -> Sql<Vec<Stored>> {
     let mut statement = connection.prepare_cached(ALL)?;
     let rows =
         statement.query_map([IdText::execution(id)], |row| Ok(read(row)))?.collect::<rusqlite::Result<Vec<_>>>()?;
     rows.into_iter().collect()
 }
 
-fn one(connection: &Connection, id: ExecutionId, number: u32) -> Sql<Option<InputRow>> {
-    let mut statement = connection.prepare_cached(ONE)?;
-    statement.query_row(params![IdText::execution(id), number], |row| Ok(read(row))).optional()?.transpose()
-}
-
-fn read(row: &Row<'_>) -> Sql<InputRow> {
+fn read(row: &Row<'_>) -> Sql<Stored> {
     let outcome: Option<String> = row.get(10)?;
     let outcome = match outcome {
         Some(name) => {
@@ -229,7 +164,7 @@ fn read(row: &Row<'_>) -> Sql<InputRow> {
         }
         None => None,
     };
-    Ok(InputRow {
+    let question = InputRow {
         number: row.get(0)?,
         round: row.get(1)?,
         attempt: row.get(2)?,
@@ -242,7 +177,10 @@ fn read(row: &Row<'_>) -> Sql<InputRow> {
         asked_at_ms: row.get(9)?,
         outcome,
         answer: row.get::<_, Option<String>>(11)?.map(Into::into),
-    })
+    };
+    // One writer and no ambiguous commits: which write it was need not be known.
+    let (asked_by, closed_by) = (None, None);
+    Ok(Stored { row: question, params_hash: row.get(12)?, answer_hash: row.get(13)?, asked_by, closed_by })
 }
 
 /// Open questions asked by `until_ms`, the oldest first.
@@ -268,14 +206,10 @@ const DROP_KEYS: &str = "DELETE FROM sealing_keys WHERE generation < ?1";
 /// The newest key and the one before it; makes one when it is due.
 pub(super) fn keys(tx: &Tx<'_>, wanted: &WantedKeys) -> Sql<Vec<SealingKey>> {
     let keys = stored_keys(tx.connection)?;
-    let newest = keys.first().map(|key| (key.generation, key.created_at_ms));
-    if newest.is_some_and(|(_, created_at_ms)| created_at_ms >= wanted.due_before_ms) {
-        return Ok(keys);
-    }
-    let generation = newest.map_or(1, |(generation, _)| generation + 1);
-    let values = params![generation, hex::encode(wanted.fresh), wanted.now_ms];
+    let Some(next) = asking::next_key(keys.first(), wanted) else { return Ok(keys) };
+    let values = params![next.generation, hex::encode(next.key), next.created_at_ms];
     tx.connection.prepare_cached(PUT_KEY)?.execute(values)?;
-    tx.connection.prepare_cached(DROP_KEYS)?.execute([generation - 1])?;
+    tx.connection.prepare_cached(DROP_KEYS)?.execute([next.generation - 1])?;
     stored_keys(tx.connection)
 }
 
@@ -294,4 +228,4 @@ fn stored_keys(connection: &Connection) -> Sql<Vec<SealingKey>> {
 
 /// What the test of query plans reads.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[ALL, ONE, EARLIER, ASK_AGAIN, KEY_TAKEN, LAST, OPEN, HASH, CLOSE, DUE, DELETE];
+pub(super) const STATEMENTS: &[&str] = &[ALL, ASK_AGAIN, CLOSE, DUE, DELETE];

@@ -28,6 +28,7 @@ mod sessions;
 mod settings;
 mod submit;
 mod tasks;
+mod transfer;
 mod turns;
 mod tx;
 mod unscheduled;
@@ -47,11 +48,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+pub(super) use self::backup::name as name_copy;
 pub use self::backup::{BackUp, backup};
 pub use self::inspect::{FileStatus, quick_check, status, writable};
+pub(super) use self::open::create_private;
 pub use self::prune::preview as prune_preview;
-pub use self::restore::{Restore, Restored, restore};
+pub use self::restore::{Replace, Restore, Restored, replace, restore};
 pub use self::settings::{SqliteSettings, Synchronous};
+pub use self::transfer::{fill, rows_of};
 pub use self::verify::{Told, Verified, verify};
 
 use self::checkpoint::Checkpointer;
@@ -329,6 +333,10 @@ impl Store for SqliteStore {
 
     async fn close_task(&self, id: ExecutionId, now_ms: i64) -> Result<bool> {
         self.write(move |tx| tasks::close(tx, id, now_ms)).await
+    }
+
+    async fn clock_ms(&self) -> Result<Option<i64>> {
+        Ok(None)
     }
 
     async fn totals(&self) -> Result<BTreeMap<State, u64>> {

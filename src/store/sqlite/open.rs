@@ -52,7 +52,7 @@ pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Connections
 }
 
 /// Creates an empty file that only its owner may read, unless one is there.
-pub(super) fn create_private(path: &Path) -> io::Result<()> {
+pub(in crate::store) fn create_private(path: &Path) -> io::Result<()> {
     OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path).map(drop)
 }
 

@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 use super::fault::{Fault, Sql};
 use super::rows::IdText;
 use crate::model::id::ExecutionId;
+use crate::store::encoding::pieces;
 use crate::store::{Payload, PayloadKind};
 
 const INSERT: &str = "INSERT INTO payloads (execution_id, kind, chunk, body) VALUES (?1, ?2, ?3, ?4)";
@@ -49,24 +50,4 @@ pub(super) fn read(connection: &Connection, id: ExecutionId, kind: PayloadKind) 
         }
     }
     Ok(text.map(Payload::from))
-}
-
-/// Cuts between characters; an empty text is one empty piece.
-pub(super) fn pieces(text: &str, chunk_bytes: usize) -> impl Iterator<Item = &str> {
-    let mut rest = Some(text);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        if text.len() <= chunk_bytes {
-            rest = None;
-            return Some(text);
-        }
-        // A character has at most four bytes: a limit below that still moves on.
-        let mut cut = chunk_bytes.max(4);
-        while !text.is_char_boundary(cut) {
-            cut -= 1;
-        }
-        let (piece, tail) = text.split_at(cut);
-        rest = Some(tail);
-        Some(piece)
-    })
 }

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, RwLock};
 
 use rusqlite::{Connection, OptionalExtension, params};
-use sha2::{Digest, Sha256};
 
 use super::fault::{Fault, Sql};
 use crate::model::policy::Policy;
+use crate::store::encoding;
 
 /// Policies remembered before forgetting all of them.
 const REMEMBERED_MAX: usize = 1_024;
@@ -41,11 +41,6 @@ impl Policies {
     }
 }
 
-/// The id that a policy's text is stored under.
-pub(super) fn id_of(text: &str) -> String {
-    hex::encode(&Sha256::digest(text.as_bytes())[..8])
-}
-
 /// The writer's view: which policies are known to be stored.
 #[derive(Default)]
 pub(super) struct StoredPolicies {
@@ -64,7 +59,7 @@ impl StoredPolicies {
             return Ok(Arc::clone(id));
         }
         let text = serde_json::to_string(policy).map_err(|error| Fault::internal(format!("policy: {error}")))?;
-        let id: Arc<str> = id_of(&text).into();
+        let id: Arc<str> = encoding::policy_id(&text).into();
         connection.prepare_cached(Self::INSERT)?.execute(params![id, text])?;
         if self.named.len() >= REMEMBERED_MAX {
             self.named.clear();

@@ -13,10 +13,8 @@ use super::rows::{Id, IdText};
 use super::tx::Tx;
 use super::{tasks, workers};
 use crate::model::id::ExecutionId;
+use crate::store::worker::GONE_WORKERS_MS;
 use crate::store::{Pruned, Result, Retention};
-
-/// How long a worker that is gone is remembered: so long a late result of it can be taken.
-const GONE_WORKERS_MS: i64 = 86_400_000;
 
 /// One batch.
 pub(super) fn run(tx: &mut Tx<'_>, retention: Retention, now_ms: i64) -> Sql<Pruned> {

@@ -42,6 +42,28 @@ pub struct Restored {
 /// [`Error::Unavailable`] when a process uses the store, or when it holds executions and may not be put aside.
 pub fn restore(what: Restore<'_>, progress: &mut dyn FnMut(u64, u64)) -> Result<Restored> {
     let Restore { from, to, put_aside, now_ms } = what;
+    replace(Replace { to, put_aside, now_ms }, &mut |fresh| copy(from, fresh, progress))
+}
+
+/// What to replace.
+#[derive(Clone, Copy, Debug)]
+pub struct Replace<'a> {
+    /// The store's file; its folder must be there.
+    pub to: &'a Path,
+    /// A store that holds executions is put aside instead of being refused.
+    pub put_aside: bool,
+    /// Milliseconds since the epoch; part of the name of what is put aside.
+    pub now_ms: i64,
+}
+
+/// Puts the file that `make` makes in the place of the store. When `make` fails, all is as it was. Blocks as [`restore`]
+/// does.
+///
+/// # Errors
+///
+/// As of [`restore`], and what `make` says.
+pub fn replace(what: Replace<'_>, make: &mut dyn FnMut(&Path) -> Result<()>) -> Result<Restored> {
+    let Replace { to, put_aside, now_ms } = what;
     refuse_obstacles(to)?;
     // Whoever opens the store takes this lock first.
     let _alone = OpenLock::take(to, &SqliteSettings::default())?;
@@ -55,7 +77,11 @@ pub fn restore(what: Restore<'_>, progress: &mut dyn FnMut(u64, u64)) -> Result<
         return Err(Error::Unavailable(format!("the store {} {what}", to.display())));
     }
     let fresh = with_suffix(to, ".restoring");
-    copy(from, &fresh, progress)?;
+    if let Err(error) = make(&fresh) {
+        // A part of a store is of no use; its being there says nothing new.
+        let _ = remove(&fresh);
+        return Err(error);
+    }
     let aside = (old != Old::Empty).then(|| with_suffix(to, &format!(".before-restore-{now_ms}")));
     let swapped = swap(&fresh, to, aside.as_deref());
     if swapped.is_err() {

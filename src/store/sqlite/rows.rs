@@ -8,8 +8,9 @@ use uuid::Uuid;
 
 use super::fault::{Fault, Sql};
 use super::policies::Policies;
-use crate::model::execution::{Effect, ErrorInfo, Head, Identification, Lease, ResultSource, State};
+use crate::model::execution::{ErrorInfo, Head, Identification, Lease, State};
 use crate::model::id::{ExecutionId, ProcessId};
+use crate::store::encoding::{deadline_at_ms, effect_name, effect_of, source_name, source_of};
 
 /// An id as it is stored: hyphenated, lower case.
 pub(super) struct IdText([u8; 36]);
@@ -258,15 +259,6 @@ fn counted(head: &mut Head, updated: usize) -> Sql<()> {
     Ok(())
 }
 
-/// Where the index looks for executions that ran out of time; the rules decide whether one has.
-fn deadline_at_ms(head: &Head) -> Option<i64> {
-    if !matches!(head.state, State::Ready | State::Scheduled) {
-        return None;
-    }
-    let start_by_ms = head.ident.start_by_ms.filter(|_| head.fencing_token == 0);
-    Some(start_by_ms.map_or(head.total_deadline_ms(), |at| at.min(head.total_deadline_ms())))
-}
-
 fn optional_id<T: FromStr>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
     Ok(row.get::<_, Option<Id<T>>>(column)?.map(|id| id.0))
 }
@@ -286,29 +278,4 @@ fn optional_named<T>(row: &Row<'_>, column: usize, id: ExecutionId, parse: fn(&s
         Some(value) => Ok(Some(value)),
         None => Err(Fault::damaged(format!("execution {id} holds an unknown name in column {column}"))),
     }
-}
-
-fn source_name(source: ResultSource) -> &'static str {
-    match source {
-        ResultSource::Result => "result",
-        ResultSource::LateResult => "late_result",
-        ResultSource::Reconcile => "reconcile",
-        ResultSource::Resolve => "resolve",
-    }
-}
-
-fn source_of(name: &str) -> Option<ResultSource> {
-    use ResultSource::{LateResult, Reconcile, Resolve, Result};
-    [Result, LateResult, Reconcile, Resolve].into_iter().find(|source| source_name(*source) == name)
-}
-
-fn effect_name(effect: Effect) -> &'static str {
-    match effect {
-        Effect::None => "none",
-        Effect::Unknown => "unknown",
-    }
-}
-
-fn effect_of(name: &str) -> Option<Effect> {
-    [Effect::None, Effect::Unknown].into_iter().find(|effect| effect_name(*effect) == name)
 }

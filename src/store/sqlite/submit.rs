@@ -3,16 +3,15 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::{Fault, Sql};
-use super::heads::Entry;
 use super::payloads;
 use super::policies::Policies;
 use super::rows::{self, Id, IdText, head_columns};
-use super::tx::{Tx, Write};
+use super::tx::Tx;
 use crate::model::event::Event;
 use crate::model::execution::{Head, Identification};
 use crate::model::id::{ExecutionId, ProcessId};
-use crate::model::policy::Unkeyed;
-use crate::model::submit::{Found, Submitted, Twin, submit as decide};
+use crate::model::submit::{Found, Twin};
+use crate::store::deciding::{self, Entry, Settled};
 use crate::store::{PayloadKind, Submit, SubmitOutcome};
 
 /// Stores the call, or finds the execution that takes it.
@@ -55,8 +54,7 @@ fn keyed(tx: &mut Tx<'_>, submit: &Submit, key: &str) -> Sql<SubmitOutcome> {
 
 fn unkeyed(tx: &mut Tx<'_>, submit: &Submit) -> Sql<SubmitOutcome> {
     let ident = &submit.submission.ident;
-    let asks_for_twins = ident.retry_of.is_none() && submit.submission.identity.unkeyed != Unkeyed::None;
-    let twins = match asks_for_twins && twin_exists(tx.connection, &ident.arguments_hash)? {
+    let twins = match deciding::asks_for_twins(submit) && twin_exists(tx.connection, &ident.arguments_hash)? {
         true => twins(tx, submit)?,
         false => Vec::new(),
     };
@@ -65,55 +63,38 @@ fn unkeyed(tx: &mut Tx<'_>, submit: &Submit) -> Sql<SubmitOutcome> {
 
 fn settle(tx: &mut Tx<'_>, submit: &Submit, holder: Option<Entry>, twins: &[(Head, bool)]) -> Sql<SubmitOutcome> {
     let id = submit.submission.ident.id;
-    let holder_head = holder.as_ref().map(|entry| &entry.head);
-    let repeated = holder_head.into_iter().chain(twins.iter().map(|(head, _)| head)).find(|head| head.id() == id);
-    if let Some(head) = repeated {
-        return Ok(SubmitOutcome::New(Box::new(head.clone())));
-    }
     let twin_refs: Vec<Twin<'_>> = twins.iter().map(|(head, waited)| Twin { head, waited: *waited }).collect();
-    let found = Found { holder: holder_head, twins: &twin_refs };
-    let decided = decide(&submit.submission, found, submit.now_ms, &tx.settings.limits);
-    match (decided, holder) {
-        (Submitted::New { events, lease_expires_at_ms }, holder) => {
+    let found = Found { holder: holder.as_ref().map(|entry| &entry.head), twins: &twin_refs };
+    match (deciding::submission(submit, found, &tx.settings.limits), holder) {
+        (Settled::Repeated(head), _) => Ok(SubmitOutcome::New(head)),
+        (Settled::Start(entry, events), holder) => {
             if let Some(holder) = holder {
                 tx.keep(holder);
             }
-            start(tx, submit, events, lease_expires_at_ms)
+            start(tx, submit, entry, events)
         }
-        (Submitted::Joined, Some(holder)) => {
+        (Settled::Joined, Some(holder)) => {
             let head = holder.head.clone();
             tx.keep(holder);
             Ok(SubmitOutcome::Existing(Box::new(head)))
         }
-        (Submitted::Conflict { foreign, note }, Some(holder)) => conflict(tx, submit, holder, (foreign, note)),
-        (Submitted::Attached(index), _) => attach(tx, submit, twins[index].0.clone()),
-        (Submitted::Waited(index), _) => Ok(SubmitOutcome::Waited(twins[index].0.id())),
-        (Submitted::Joined | Submitted::Conflict { .. }, None) => {
+        (Settled::Conflict { foreign, note }, Some(holder)) => conflict(tx, submit, holder, (foreign, note)),
+        (Settled::Attached(index), _) => attach(tx, submit, twins[index].0.clone()),
+        (Settled::Waited(index), _) => Ok(SubmitOutcome::Waited(twins[index].0.id())),
+        (Settled::Joined | Settled::Conflict { .. }, None) => {
             Err(Fault::internal(format!("submission {id} met a holder of its key that is not there")))
         }
     }
 }
 
-fn start(tx: &mut Tx<'_>, submit: &Submit, events: Vec<Event>, lease_expires_at_ms: Option<i64>) -> Sql<SubmitOutcome> {
-    let submission = &submit.submission;
-    let mut entry = Entry { head: Head::new(submission.ident.clone(), submit.now_ms), operations: Vec::new() };
+/// Stores a new row.
+fn start(tx: &mut Tx<'_>, submit: &Submit, entry: Entry, events: Vec<Event>) -> Sql<SubmitOutcome> {
     let id = entry.head.id();
-    for event in &events {
-        entry.head.apply(event, submit.now_ms);
-    }
-    let head = &mut entry.head;
-    if let (Some(lease), Some(expires_at_ms)) = (&mut head.lease, lease_expires_at_ms) {
-        lease.expires_at_ms = expires_at_ms;
-    }
-    head.version = 1;
-    // Who waits matters for unkeyed calls only: a key says by itself who may join.
-    head.waiter = submission.waiter.filter(|_| head.ident.key.is_none());
-    let policy_id = tx.stored_policies.id(tx.connection, &head.ident.policy)?;
-    if !rows::insert(tx.connection, head, &policy_id)? {
+    let policy_id = tx.stored_policies.id(tx.connection, &entry.head.ident.policy)?;
+    if !rows::insert(tx.connection, &entry.head, &policy_id)? {
         return repeated(tx, submit);
     }
-    tx.append(id, events, 1, Write { operation: submit.operation, now_ms: submit.now_ms })?;
-    entry.operations.push(submit.operation);
+    tx.append(id, events, 1, submit.into())?;
     let chunk_bytes = tx.settings.payload_chunk_bytes;
     payloads::insert(tx.connection, id, (PayloadKind::Arguments, &submit.arguments), chunk_bytes)?;
     if let Some(meta) = &submit.meta {
@@ -144,25 +125,22 @@ fn conflict(
     (foreign, note): (bool, Option<Event>),
 ) -> Sql<SubmitOutcome> {
     let id = holder.head.id();
-    if let Some(note) = note.filter(|_| !holder.operations.contains(&submit.operation)) {
-        tx.record(&mut holder, vec![note], Write { operation: submit.operation, now_ms: submit.now_ms })?;
-        rows::update(tx.connection, &mut holder.head)?;
+    if let Some(change) = deciding::note(&mut holder, note, submit) {
+        tx.write(&mut holder, change, submit.into())?;
     }
     tx.keep(holder);
     Ok(SubmitOutcome::Conflict((!foreign).then_some(id)))
 }
 
-/// Attaching to a settled execution writes nothing: its answer can be read at once.
 fn attach(tx: &mut Tx<'_>, submit: &Submit, head: Head) -> Sql<SubmitOutcome> {
-    let Some(process) = submit.submission.waiter.filter(|_| !head.state.is_settled()) else {
+    if !deciding::attach(&mut head.clone(), submit) {
         return Ok(SubmitOutcome::Existing(Box::new(head)));
-    };
+    }
     let id = head.id();
     let Some(mut entry) = tx.entry(id)? else {
         return Err(Fault::internal(format!("execution {id} vanished inside a transaction")));
     };
-    if entry.head.waiter != Some(process) {
-        entry.head.waiter = Some(process);
+    if deciding::attach(&mut entry.head, submit) {
         rows::update_marks(tx.connection, &mut entry.head)?;
     }
     let head = entry.head.clone();

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::fault::{Fault, Sql};
-use super::rows::{Id, IdText};
+use super::rows::{self, Id, IdText};
 use super::tx::Tx;
 use crate::model::id::ExecutionId;
 use crate::model::policy::OnTaskExpiry;
@@ -16,20 +16,16 @@ macro_rules! task_columns {
     };
 }
 
-/// A task whose time is over starts anew; one that is there lives as long as the longer of both wishes.
-const OPEN: &str = "INSERT INTO tasks (execution_id, namespace, principal, variant, ttl_ms, created_at_ms, \
-    expires_at_ms, on_expiry, progress_token) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) \
-    ON CONFLICT (execution_id) DO UPDATE SET \
-    variant = CASE WHEN expires_at_ms <= ?6 THEN excluded.variant ELSE variant END, \
-    on_expiry = CASE WHEN expires_at_ms <= ?6 THEN excluded.on_expiry ELSE on_expiry END, \
-    shown_seq = CASE WHEN expires_at_ms <= ?6 THEN NULL ELSE shown_seq END, \
-    created_at_ms = CASE WHEN expires_at_ms <= ?6 THEN ?6 ELSE created_at_ms END, \
-    ttl_ms = CASE WHEN expires_at_ms <= ?6 THEN ?5 ELSE max(expires_at_ms, ?7) - created_at_ms END, \
-    expires_at_ms = max(expires_at_ms, ?7), progress_token = coalesce(excluded.progress_token, progress_token)";
+const PUT: &str = "INSERT INTO tasks (execution_id, namespace, principal, variant, ttl_ms, created_at_ms, \
+    expires_at_ms, on_expiry, shown_seq, progress_token) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) \
+    ON CONFLICT (execution_id) DO UPDATE SET variant = excluded.variant, ttl_ms = excluded.ttl_ms, \
+    created_at_ms = excluded.created_at_ms, expires_at_ms = excluded.expires_at_ms, on_expiry = excluded.on_expiry, \
+    shown_seq = excluded.shown_seq, progress_token = excluded.progress_token";
 
 /// Notes that an execution is seen as a task; the row as it is stored.
-pub(super) fn open(tx: &Tx<'_>, row: &TaskRow) -> Sql<TaskRow> {
-    tx.connection.prepare_cached(OPEN)?.execute(params![
+pub(super) fn open(tx: &Tx<'_>, wish: &TaskRow) -> Sql<TaskRow> {
+    let row = TaskRow::opened(one(tx.connection, wish.id)?, wish);
+    tx.connection.prepare_cached(PUT)?.execute(params![
         IdText::execution(row.id),
         row.namespace,
         row.principal,
@@ -38,10 +34,10 @@ pub(super) fn open(tx: &Tx<'_>, row: &TaskRow) -> Sql<TaskRow> {
         row.created_at_ms,
         row.expires_at_ms(),
         row.on_expiry.as_str(),
+        row.shown_seq,
         row.progress_token,
     ])?;
-    let missing = || Fault::damaged(format!("the task {} that was just written is missing", row.id));
-    one(tx.connection, row.id)?.ok_or_else(missing)
+    Ok(row)
 }
 
 const ONE: &str = concat!(task_columns!(), " WHERE execution_id = ?1");
@@ -52,14 +48,16 @@ pub(super) fn one(connection: &Connection, id: ExecutionId) -> Sql<Option<TaskRo
     statement.query_row([IdText::execution(id)], |row| Ok(read(row))).optional()?.transpose()
 }
 
-/// Only the end that the reader saw can become the first: the row must still be there as it was.
-const SHOW: &str = "UPDATE tasks SET shown_seq = ?2 WHERE execution_id = ?1 AND shown_seq IS NULL \
-    AND EXISTS (SELECT 1 FROM executions e WHERE e.id = ?1 AND e.state = 'unknown' AND e.next_seq = ?2 + 1)";
+const SHOW: &str = "UPDATE tasks SET shown_seq = ?2 WHERE execution_id = ?1";
 
 /// Keeps an end that may change as the one that was shown first; the row after that.
 pub(super) fn show(tx: &Tx<'_>, id: ExecutionId, seq: i64) -> Sql<Option<TaskRow>> {
+    let Some(row) = one(tx.connection, id)? else { return Ok(None) };
+    if !row.is_first_shown(rows::by_id(tx.connection, tx.policies, id)?.as_ref(), seq) {
+        return Ok(Some(row));
+    }
     tx.connection.prepare_cached(SHOW)?.execute(params![IdText::execution(id), seq])?;
-    one(tx.connection, id)
+    Ok(Some(TaskRow { shown_seq: Some(seq), ..row }))
 }
 
 const PAGE: &str = concat!(
@@ -124,4 +122,4 @@ fn read(row: &Row<'_>) -> Sql<TaskRow> {
 
 /// What the test of query plans reads.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[OPEN, ONE, SHOW, PAGE, EXPIRED, CLOSE, FORGET];
+pub(super) const STATEMENTS: &[&str] = &[PUT, ONE, SHOW, PAGE, EXPIRED, CLOSE, FORGET];

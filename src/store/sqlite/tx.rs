@@ -4,13 +4,14 @@ use rusqlite::Connection;
 
 use super::events;
 use super::fault::Sql;
-use super::heads::{Entry, Heads};
+use super::heads::Heads;
 use super::liveness::Liveness;
 use super::policies::{Policies, StoredPolicies};
 use super::rows;
 use super::settings::SqliteSettings;
-use crate::model::event::{Event, EventRecord};
-use crate::model::id::{ExecutionId, OperationId};
+use crate::model::event::Event;
+use crate::model::id::ExecutionId;
+use crate::store::deciding::{Change, Entry, Write};
 
 /// The open transaction.
 pub(super) struct Tx<'a> {
@@ -20,13 +21,6 @@ pub(super) struct Tx<'a> {
     pub(super) stored_policies: &'a mut StoredPolicies,
     pub(super) liveness: &'a Liveness,
     pub(super) settings: &'a SqliteSettings,
-}
-
-/// The write an event comes from.
-#[derive(Clone, Copy)]
-pub(super) struct Write {
-    pub(super) operation: OperationId,
-    pub(super) now_ms: i64,
 }
 
 impl Tx<'_> {
@@ -52,25 +46,20 @@ impl Tx<'_> {
         self.heads.put(entry);
     }
 
-    /// Folds events into the row and appends them to the log. The row itself is still to be written.
-    pub(super) fn record(&mut self, entry: &mut Entry, events: Vec<Event>, write: Write) -> Sql<()> {
-        if events.is_empty() {
-            return Ok(());
-        }
-        let first_seq = entry.head.next_seq;
-        for event in &events {
-            entry.head.apply(event, write.now_ms);
-        }
-        entry.operations.push(write.operation);
-        self.append(entry.head.id(), events, first_seq, write)
-    }
-
     /// Appends events to the log.
     pub(super) fn append(&mut self, id: ExecutionId, events: Vec<Event>, first_seq: i64, write: Write) -> Sql<()> {
-        for (seq, event) in (first_seq..).zip(events) {
-            let record = EventRecord { seq, at_ms: write.now_ms, operation: write.operation, event };
+        for record in write.records(first_seq, events) {
             events::insert(self.connection, id, &record)?;
         }
         Ok(())
+    }
+
+    /// Writes what changed in a row that is folded already.
+    pub(super) fn write(&mut self, entry: &mut Entry, change: Change, write: Write) -> Sql<()> {
+        if change.events.is_empty() {
+            return rows::update_lease(self.connection, &mut entry.head);
+        }
+        self.append(entry.head.id(), change.events, change.first_seq, write)?;
+        rows::update(self.connection, &mut entry.head)
     }
 }

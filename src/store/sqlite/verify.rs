@@ -184,7 +184,7 @@ impl Checker<'_> {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let (id, policy): (String, String) = (row.get(0)?, row.get(1)?);
-            if super::policies::id_of(&policy) != id {
+            if crate::store::encoding::policy_id(&policy) != id {
                 self.found(Finding::of_file(Rule::Payload, format!("policy {id} is not the text that was stored")))?;
             }
         }

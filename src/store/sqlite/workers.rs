@@ -5,25 +5,25 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::fault::{Fault, Sql};
 use super::rows::{Id, IdText};
 use super::tx::Tx;
-use crate::model::decide::{Answer, Command, decide};
+use crate::model::decide::Answer;
 use crate::model::id::{ExecutionId, ProcessId};
+use crate::store::asking;
 use crate::store::{
     Keep, KeepOutcome, Kept, LeaseKey, LeaseRef, Payload, Progressed, WorkerChange, WorkerKind, WorkerRow,
 };
 
-/// The key that the row has stays: leases may have been granted under it.
 const PUT: &str = "INSERT INTO workers (id, name, namespace, principal, kind, slots, sdk, tools, lease_key, \
     registered_at_ms, last_seen_at_ms, silent_at_ms, draining, gone_at_ms) \
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, NULL) \
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, slots = excluded.slots, sdk = excluded.sdk, \
     tools = excluded.tools, registered_at_ms = excluded.registered_at_ms, \
     last_seen_at_ms = excluded.last_seen_at_ms, silent_at_ms = excluded.silent_at_ms, \
-    draining = excluded.draining, gone_at_ms = NULL \
-    WHERE namespace = excluded.namespace AND principal = excluded.principal AND kind = excluded.kind";
+    draining = excluded.draining, gone_at_ms = NULL";
 
 /// Registers a worker, again or for the first time; `None` when the id is somebody else's.
 pub(super) fn put(tx: &Tx<'_>, row: &WorkerRow) -> Sql<Option<WorkerRow>> {
-    let written = tx.connection.prepare_cached(PUT)?.execute(params![
+    let Some(row) = WorkerRow::registered(one(tx.connection, row.id)?.as_ref(), row) else { return Ok(None) };
+    tx.connection.prepare_cached(PUT)?.execute(params![
         IdText::process(row.id),
         row.name,
         row.namespace,
@@ -38,12 +38,13 @@ pub(super) fn put(tx: &Tx<'_>, row: &WorkerRow) -> Sql<Option<WorkerRow>> {
         row.silent_at_ms,
         row.draining,
     ])?;
-    if written == 0 {
-        return Ok(None);
-    }
     count_change(tx.connection)?;
-    let stored = tx.connection.prepare_cached(ONE)?.query_row([IdText::process(row.id)], |row| Ok(read(row)))?;
-    stored.map(Some)
+    Ok(Some(row))
+}
+
+fn one(connection: &Connection, id: ProcessId) -> Sql<Option<WorkerRow>> {
+    let mut statement = connection.prepare_cached(ONE)?;
+    statement.query_row([IdText::process(id)], |row| Ok(read(row))).optional()?.transpose()
 }
 
 const SEEN: &str = "UPDATE workers SET last_seen_at_ms = max(last_seen_at_ms, ?2), \
@@ -72,13 +73,12 @@ pub(super) fn change(tx: &Tx<'_>, ids: &[ProcessId], change: WorkerChange, now_m
     Ok(changed)
 }
 
-/// A worker found dead keeps its tools in the row: they are offered for a while, since it may come back.
-const BURY: &str = "UPDATE workers SET gone_at_ms = CASE kind WHEN 'remote' THEN silent_at_ms ELSE last_seen_at_ms END \
-    WHERE id = ?1 AND gone_at_ms IS NULL";
+const BURY: &str = "UPDATE workers SET gone_at_ms = ?2 WHERE id = ?1 AND gone_at_ms IS NULL";
 
-/// Notes that a worker died.
+/// Notes that a worker died. It keeps its tools in the row: they are offered for a while, since it may come back.
 pub(super) fn bury(tx: &Tx<'_>, process: ProcessId) -> Sql<()> {
-    if tx.connection.prepare_cached(BURY)?.execute([IdText::process(process)])? > 0 {
+    let Some(row) = one(tx.connection, process)? else { return Ok(()) };
+    if tx.connection.prepare_cached(BURY)?.execute(params![IdText::process(process), row.died_at_ms()])? > 0 {
         count_change(tx.connection)?;
     }
     Ok(())
@@ -174,9 +174,7 @@ const PUT_CHECKPOINT: &str = "INSERT INTO checkpoints (execution_id, body, fenci
 pub(super) fn keep(tx: &mut Tx<'_>, keep: &Keep) -> Sql<KeepOutcome> {
     let LeaseRef { id, fencing_token } = keep.lease;
     let Some(entry) = tx.entry(id)? else { return Ok(KeepOutcome::Refused(Answer::Stale)) };
-    // Whoever may extend the lease holds it.
-    let command = Command::Heartbeat { fencing_token, ttl_ms: 0 };
-    let held = decide(&entry.head, &command, keep.now_ms, &tx.settings.limits).answer;
+    let held = asking::held(&entry.head, keep.lease, keep.now_ms, &tx.settings.limits);
     tx.keep(entry);
     if held != Answer::Extended {
         return Ok(KeepOutcome::Refused(held));

@@ -335,7 +335,10 @@ impl Writer {
             }
         }
         drop(self.checkpointer);
-        // What is in the log is as safe as what is in the database: a checkpoint that fails loses nothing.
+        // This checkpoint keeps the writers of other processes out while it waits for readers, and who waits lets them go
+        // first: so it waits for nobody. What is in the log is as safe as what is in the database, and the next one to
+        // close, or to write, copies it.
+        let _ = self.connection.busy_handler(None);
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         drop(self.connection);
         if let Some(done) = done {

@@ -206,6 +206,8 @@ impl Upstream {
     pub async fn subscribe(&self, request: &Request, uri: &str) -> Result<Answer, CallError> {
         let cancel = CancellationToken::new();
         let leg = self.ready_leg(&cancel, request.attempt_timeout.map(|limit| Instant::now() + limit)).await?;
+        // A leg that was opened for this may log before anything is called on it.
+        leg.set_level(request).await;
         self.inner.subscriptions.add(&leg, request, uri).await
     }
 

@@ -107,6 +107,8 @@ pub struct HttpSettings {
     pub pool_idle_timeout: Duration,
     /// How long `server/discover` may hang before `initialize` is tried.
     pub discover_timeout: Duration,
+    /// How long a new session waits for its server to say whether it tells anything unasked.
+    pub listen_patience: Duration,
     /// How often in a row a broken stream is resumed without having received anything new.
     pub resume_attempts: u32,
     /// The pause before a stream is resumed, unless the server's `retry` names one.
@@ -123,6 +125,7 @@ impl HttpSettings {
             connect_timeout: Duration::from_secs(10),
             pool_idle_timeout: Duration::from_secs(4),
             discover_timeout: Duration::from_secs(5),
+            listen_patience: Duration::from_millis(500),
             resume_attempts: 3,
             resume_delay: Duration::from_secs(1),
             max_resume_delay: Duration::from_secs(30),

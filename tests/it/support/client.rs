@@ -275,7 +275,12 @@ impl Client {
 
     /// Waits for a notification that the client passed on, such as `notifications/tools/list_changed`.
     pub async fn notification(&self, method: &str) -> Value {
-        self.heard().wait_for(method).await
+        self.heard().wait_for(method, 1).await
+    }
+
+    /// Waits for the notification of this method that is the `number`th, from 1.
+    pub async fn numbered_notification(&self, method: &str, number: usize) -> Value {
+        self.heard().wait_for(method, number).await
     }
 
     fn heard(&self) -> &Heard {
@@ -314,18 +319,19 @@ impl Heard {
         self.news.notify_waiters();
     }
 
-    async fn wait_for(&self, method: &str) -> Value {
+    async fn wait_for(&self, method: &str, number: usize) -> Value {
         let found = async {
             loop {
                 let news = self.news.notified();
-                let found = self.notifications.lock().unwrap().iter().find(|one| one["method"] == method).cloned();
+                let of_method = |one: &&Value| one["method"] == method;
+                let found = self.notifications.lock().unwrap().iter().filter(of_method).nth(number - 1).cloned();
                 match found {
                     Some(notification) => return notification,
                     None => news.await,
                 }
             }
         };
-        timeout(DEADLINE, found).await.unwrap_or_else(|_| panic!("no {method}"))
+        timeout(DEADLINE, found).await.unwrap_or_else(|_| panic!("no {method} as the {number}th"))
     }
 }
 

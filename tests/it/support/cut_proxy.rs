@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
 #[derive(Clone)]
 pub struct CutProxy {
@@ -17,6 +18,8 @@ pub struct CutProxy {
 struct State {
     requests: HashMap<String, usize>,
     cut_next: Option<String>,
+    server_port: u16,
+    connections: CancellationToken,
 }
 
 impl CutProxy {
@@ -24,16 +27,31 @@ impl CutProxy {
     pub async fn start(server_port: u16) -> CutProxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let proxy = CutProxy { port, state: Arc::default() };
+        let state = State { server_port, ..State::default() };
+        let proxy = CutProxy { port, state: Arc::new(Mutex::new(state)) };
         let this = proxy.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
+                let (server_port, open) = this.place();
                 if let Ok(server) = TcpStream::connect(("127.0.0.1", server_port)).await {
-                    tokio::spawn(this.clone().relay(client, server));
+                    let relaying = this.clone().relay(client, server);
+                    tokio::spawn(async move { open.run_until_cancelled(relaying).await });
                 }
             }
         });
         proxy
+    }
+
+    fn place(&self) -> (u16, CancellationToken) {
+        let state = self.state.lock().unwrap();
+        (state.server_port, state.connections.clone())
+    }
+
+    /// Cuts every connection; from now on clients reach another server.
+    pub fn switch_to(&self, server_port: u16) {
+        let mut state = self.state.lock().unwrap();
+        state.server_port = server_port;
+        std::mem::take(&mut state.connections).cancel();
     }
 
     /// The answer to the next request of this route never arrives.

@@ -6,6 +6,7 @@
 #![allow(dead_code)]
 
 pub mod answers;
+pub mod balancer;
 pub mod bytes;
 pub mod client;
 pub mod cluster;
@@ -20,6 +21,7 @@ pub mod program;
 pub mod raw_http;
 pub mod raw_stdio;
 pub mod raw_worker;
+pub mod repository;
 mod rmcp_client;
 pub mod servers;
 pub mod store_check;

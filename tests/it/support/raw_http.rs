@@ -246,7 +246,7 @@ impl Connection {
         self.framing = match (chunked, length) {
             (true, _) => Framing::Chunked,
             (false, Some(length)) => Framing::Length(length),
-            (false, None) if status == 204 || status == 202 || status < 200 => Framing::Ended,
+            (false, None) if status == 204 || status == 304 || status == 202 || status < 200 => Framing::Ended,
             (false, None) => Framing::UntilEnd,
         };
         self.body.clear();

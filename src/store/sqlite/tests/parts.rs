@@ -1,10 +1,9 @@
 //! The small parts by themselves: bodies of events, pieces of payloads, remembered rows, names of columns.
 
-use super::super::events::{body, event};
-use super::super::payloads::pieces;
 use crate::model::event::{Digest, Event, Order};
 use crate::model::execution::{Effect, ErrorInfo, ResultSource};
 use crate::model::id::{Entropy, ProcessId};
+use crate::store::encoding::{event, event_body as body, pieces};
 
 fn every_event() -> Vec<Event> {
     let error = ErrorInfo { code: "lost".into(), message: "a \"quoted\"\nword".into() };

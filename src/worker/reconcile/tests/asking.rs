@@ -88,7 +88,8 @@ impl Bench {
         let ticket = self.engine.submit(call).await.unwrap();
         let id = ticket.id();
         assert_eq!(self.next_call().await.tool, "write");
-        self.state(id, State::Unknown).await;
+        // It may have been asked about, and completed, before anybody looked.
+        self.until(id, |state| state.is_settled()).await;
         id
     }
 
@@ -98,9 +99,13 @@ impl Bench {
 
     /// Waits for a state; the store is polled as other processes do it.
     async fn state(&self, id: ExecutionId, state: State) -> Head {
+        self.until(id, |now| now == state).await
+    }
+
+    async fn until(&self, id: ExecutionId, holds: impl Fn(State) -> bool) -> Head {
         loop {
             let head = self.engine.store().heads(&[id]).await.unwrap().remove(0);
-            if head.state == state {
+            if holds(head.state) {
                 return head;
             }
             tokio::task::yield_now().await;

@@ -12,7 +12,7 @@ use tracing::debug;
 use super::super::asides::{self, Aside, ServerRequest, Sink, can_be_asked};
 use super::super::call::{Answer, CallError};
 use super::super::message::{self, Incoming};
-use super::headers::{self, Labels};
+use super::headers::{self, Given, Labels};
 use super::sse::Parser;
 use super::{Session, Shared};
 use crate::worker::http_client::describe;
@@ -37,10 +37,10 @@ pub(super) struct Outgoing<'a> {
 
 /// What came of it.
 pub(super) enum Outcome {
-    /// The answer, and the session that the server opened with it.
+    /// The answer, and what came with the session that the server opened with it.
     Answered {
         answer: Answer,
-        session: Option<HeaderValue>,
+        session: Given,
     },
     /// The server does not know the session and so did not look at the request.
     SessionGone,
@@ -72,7 +72,7 @@ impl Shared {
             method: outgoing.method,
             name: outgoing.name.as_deref(),
             revision: session.revision,
-            session: session.id.as_ref(),
+            session: Some(&session.given),
         };
         let body = message::request(outgoing.id, outgoing.method, &outgoing.params);
         let mut map = headers::for_post(&self.configured, labels);
@@ -86,7 +86,7 @@ impl Shared {
         if !status.is_success() {
             return self.refusal(response, session).await;
         }
-        let opened = headers::session_id(response.headers());
+        let opened = headers::given(response.headers());
         let answer = match media_type(response.headers()).as_str() {
             "text/event-stream" => self.follow(response, session, &outgoing).await,
             "application/json" => self.read_json(response, outgoing.id).await,
@@ -106,7 +106,7 @@ impl Shared {
     /// # Errors
     /// Those of the connection.
     pub(super) async fn post_only(&self, session: &Session, method: &str, body: String) -> Result<StatusCode, String> {
-        let labels = Labels { method, name: None, revision: session.revision, session: session.id.as_ref() };
+        let labels = Labels { method, name: None, revision: session.revision, session: Some(&session.given) };
         let request = self
             .client
             .post(self.url.clone())
@@ -132,7 +132,7 @@ impl Shared {
         let status = response.status();
         let body = read_body(response, MAX_ERROR_BODY_BYTES).await.ok().flatten().unwrap_or_default();
         let error = json_rpc_error(&body);
-        if session.id.is_some() {
+        if session.given.id.is_some() {
             // The specification says 404; servers on examples of the official SDKs say 400 with a message of their own.
             let says_session = || {
                 let text = error.as_ref().map(|error| message::error_parts(error).1).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Shared {
             }
         }
         match error {
-            Some(error) => Outcome::Answered { answer: Answer::Error(error), session: None },
+            Some(error) => Outcome::Answered { answer: Answer::Error(error), session: Given::default() },
             None => Outcome::Refused(status),
         }
     }
@@ -215,7 +215,7 @@ impl Shared {
         session: &Session,
         last_event_id: Option<HeaderValue>,
     ) -> reqwest::Result<reqwest::Response> {
-        let labels = Labels { method: "", name: None, revision: session.revision, session: session.id.as_ref() };
+        let labels = Labels { method: "", name: None, revision: session.revision, session: Some(&session.given) };
         let mut map = headers::for_stream(&self.configured, labels);
         if let Some(id) = last_event_id {
             map.insert(headers::LAST_EVENT_ID, id);

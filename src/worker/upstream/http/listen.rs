@@ -41,7 +41,35 @@ pub(super) async fn listen(shared: Arc<Shared>) {
 }
 
 impl Shared {
+    /// Waits until whatever the server tells unasked in this session would be heard, or it says that it tells nothing:
+    /// what a server tells nobody listens to yet is lost. A server that says neither is not waited for long.
+    pub(super) async fn listens_in(&self, generation: u64) {
+        let mut listening = self.listening.subscribe();
+        let settled = listening.wait_for(|newest| *newest >= generation);
+        tokio::select! {
+            _ = settled => {}
+            () = self.lost.cancelled() => {}
+            () = self.stop.cancelled() => {}
+            () = sleep(self.settings.listen_patience) => {}
+        }
+    }
+
     async fn listen_in(&self, session: &Session) {
+        self.hear_in(session).await;
+        // Also where there is nothing to hear.
+        self.settle(session.generation);
+    }
+
+    /// Whether the server of this session tells anything is known.
+    fn settle(&self, generation: u64) {
+        self.listening.send_if_modified(|newest| {
+            let is_newer = *newest < generation;
+            *newest = generation.max(*newest);
+            is_newer
+        });
+    }
+
+    async fn hear_in(&self, session: &Session) {
         let modern = session.revision.is_some_and(Revision::is_modern);
         let uris = self.uris.borrow().clone();
         let params = session.facts.as_ref().filter(|_| modern).and_then(|facts| handshake::listen_params(facts, &uris));
@@ -56,6 +84,7 @@ impl Shared {
                 Some(params) => self.post_listen(session, params.clone()).await,
                 None => self.open_stream(session, last_event_id.take()).await,
             };
+            self.settle(session.generation);
             match response {
                 Ok(response) if response.status().is_success() && is_event_stream(&response) => {
                     last_event_id = self.read_notices(response).await;
@@ -63,7 +92,7 @@ impl Shared {
                         pause = FIRST_PAUSE;
                     }
                 }
-                Ok(response) if response.status() == StatusCode::NOT_FOUND && session.id.is_some() => {
+                Ok(response) if response.status() == StatusCode::NOT_FOUND && session.given.id.is_some() => {
                     // The server forgot the session, most likely because it was started anew.
                     let _ = self.reopen(session.generation).await;
                     return;

@@ -20,6 +20,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{debug, warn};
 
 use self::exchange::{Outcome, Outgoing};
+use self::headers::Given;
 use self::param_headers::ToolHeaders;
 use super::asides::{self, Caller, Correlation, Lists, Sink};
 use super::call::{Answer, Bounds, CallError, Ends, TimeoutKind, Watched};
@@ -58,6 +59,8 @@ struct Shared {
     next_id: AtomicU64,
     slots: Semaphore,
     session: watch::Sender<Arc<Session>>,
+    /// The newest session whose server has said whether it tells anything unasked.
+    listening: watch::Sender<u64>,
     tool_headers: Mutex<ToolHeaders>,
     /// Held while a session is opened anew, so that many calls that miss it open one.
     reopening: tokio::sync::Mutex<()>,
@@ -69,7 +72,7 @@ struct Shared {
 /// What was agreed with the server.
 struct Session {
     generation: u64,
-    id: Option<HeaderValue>,
+    given: Given,
     /// `None` while nothing is agreed yet.
     revision: Option<Revision>,
     facts: Option<ServerFacts>,
@@ -77,7 +80,7 @@ struct Session {
 
 impl Session {
     fn before(revision: Option<Revision>) -> Self {
-        Self { generation: 0, id: None, revision, facts: None }
+        Self { generation: 0, given: Given::default(), revision, facts: None }
     }
 }
 
@@ -106,6 +109,7 @@ impl HttpLeg {
             next_id: AtomicU64::new(1),
             slots: Semaphore::new(context.limits.max_in_flight),
             session: watch::Sender::new(Arc::new(Session::before(None))),
+            listening: watch::Sender::new(0),
             tool_headers: Mutex::default(),
             reopening: tokio::sync::Mutex::new(()),
             stop: stop.clone(),
@@ -114,8 +118,10 @@ impl HttpLeg {
         });
         let leg = Self { shared: shared.clone(), _stop: stop.drop_guard() };
         let session = shared.negotiate(1).await.map_err(StartError::passing)?;
+        let generation = session.generation;
         shared.session.send_replace(Arc::new(session));
-        tokio::spawn(listen::listen(shared));
+        tokio::spawn(listen::listen(shared.clone()));
+        shared.listens_in(generation).await;
         Ok(leg)
     }
 
@@ -217,9 +223,9 @@ impl HttpLeg {
         let shared = &self.shared;
         shared.stop.cancel();
         let session = shared.session();
-        if session.id.is_some() {
+        if session.given.id.is_some() {
             let labels =
-                headers::Labels { method: "", name: None, revision: session.revision, session: session.id.as_ref() };
+                headers::Labels { method: "", name: None, revision: session.revision, session: Some(&session.given) };
             let headers = headers::for_stream(&shared.configured, labels);
             let request = shared.client.delete(shared.url.clone()).headers(headers).timeout(CLOSE_TIMEOUT);
             if let Err(error) = request.send().await {
@@ -282,7 +288,7 @@ impl Shared {
             method: "notifications/cancelled",
             name: None,
             revision: session.revision,
-            session: session.id.as_ref(),
+            session: Some(&session.given),
         };
         let request = self
             .client
@@ -328,6 +334,7 @@ impl Shared {
                     sent.store(false, Ordering::Release);
                     reopened = true;
                     session = self.reopen(session.generation).await.map_err(CallError::not_started)?;
+                    self.listens_in(session.generation).await;
                 }
             }
         }
@@ -344,6 +351,7 @@ impl Shared {
                 Outcome::Refused(status) => return Err(refused(status)),
                 Outcome::SessionGone => {
                     session = self.reopen(session.generation).await.map_err(CallError::not_started)?;
+                    self.listens_in(session.generation).await;
                 }
             }
         }
@@ -421,7 +429,7 @@ impl Shared {
         Ok(match timeout(self.settings.discover_timeout, ask).await {
             Ok(Outcome::Answered { answer: Answer::Result(result), .. }) => {
                 let (revision, facts) = (Some(Revision::MODERN), handshake::read_discover(&result));
-                facts.map(|facts| Session { generation, id: None, revision, facts: Some(facts) })
+                facts.map(|facts| Session { generation, given: Given::default(), revision, facts: Some(facts) })
             }
             Ok(Outcome::Failed(CallError::NotStarted { reason })) => return Err(reason),
             Ok(Outcome::Refused(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))) => {
@@ -434,7 +442,7 @@ impl Shared {
     async fn initialize(&self, generation: u64) -> Result<Session, String> {
         let before = Session::before(None);
         let outgoing = self.own("initialize", handshake::initialize_params(self.declared.as_deref()));
-        let (result, id) = match self.exchange(&before, outgoing).await {
+        let (result, given) = match self.exchange(&before, outgoing).await {
             Outcome::Answered { answer: Answer::Result(result), session } => (result, session),
             Outcome::Answered { answer: Answer::Error(error), .. } => {
                 return Err(handshake::refused("initialize", &error));
@@ -445,7 +453,7 @@ impl Shared {
             Outcome::Failed(error) => return Err(format!("initialize was not answered: {error}")),
         };
         let facts = handshake::read_initialize(&result)?;
-        let session = Session { generation, id, revision: Some(facts.revision), facts: Some(facts) };
+        let session = Session { generation, given, revision: Some(facts.revision), facts: Some(facts) };
         let initialized = message::notification("notifications/initialized", "{}");
         let status = self.post_only(&session, "notifications/initialized", initialized).await?;
         match status.is_success() {

@@ -1,13 +1,14 @@
 //! What an HTTP server lists beside tools, and what it says beside its answers.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::super::{Answer, Caller, Declared, Progress, Request, Scope, ServerRequest, Tell, Upstream};
+use super::super::{Answer, Caller, Declared, Progress, Request, Scope, ServerRequest, Tell, Transport, Upstream};
 use super::http::settings;
 use super::http_server::{Ending, Seen, Server, empty, events, legacy, modern};
 use super::{call, raw, ready, result, soon};
@@ -129,6 +130,41 @@ async fn a_forwarded_request_names_itself_in_its_headers() {
         let seen = server.seen(method).pop().unwrap();
         assert_eq!((seen.header("mcp-method"), seen.header("mcp-name")), (method, name));
     }
+}
+
+#[tokio::test]
+async fn nothing_is_sent_in_a_session_before_what_its_server_tells_unasked_is_heard() {
+    let server = Server::start(|seen| match seen.http.as_str() {
+        "GET" => events(String::new(), Ending::Never),
+        _ => legacy(seen, "s1").unwrap_or_else(|| seen.result(json!({"resources": [], "prompts": []}))),
+    })
+    .await;
+    server.let_streams_wait(true);
+    let mut settings = settings(&server.url);
+    let Transport::Http(http) = &mut settings.transport else { unreachable!() };
+    http.listen_patience = Duration::from_secs(3_600);
+    let upstream = Upstream::start(settings);
+    server.wait_for(|seen| seen.http == "GET").await;
+    // Long enough for a request that does not wait.
+    let early = server.wait_for(|seen| seen.method() == "tools/list");
+    assert!(tokio::time::timeout(Duration::from_millis(100), early).await.is_err());
+    server.let_streams_wait(false);
+    ready(&upstream).await;
+    assert_eq!(server.seen("tools/list").len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_of_its_stream_is_used_all_the_same() {
+    let server = Server::start(|seen| {
+        legacy(seen, "s1").unwrap_or_else(|| seen.result(json!({"resources": [], "prompts": []})))
+    })
+    .await;
+    server.let_streams_wait(true);
+    let mut settings = settings(&server.url);
+    let Transport::Http(http) = &mut settings.transport else { unreachable!() };
+    http.listen_patience = Duration::from_millis(1);
+    ready(&Upstream::start(settings)).await;
+    assert_eq!(server.seen("tools/list").len(), 1);
 }
 
 #[tokio::test]

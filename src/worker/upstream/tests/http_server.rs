@@ -38,13 +38,20 @@ impl Seen {
     }
 }
 
-type Shared = (watch::Sender<Vec<Seen>>, Arc<Mutex<Handler>>);
+#[derive(Clone)]
+struct Shared {
+    seen: watch::Sender<Vec<Seen>>,
+    handler: Arc<Mutex<Handler>>,
+    streams_wait: watch::Sender<bool>,
+}
+
 type Handler = Arc<dyn Fn(&Seen) -> Response + Send + Sync>;
 
 pub(in crate::worker) struct Server {
     pub url: String,
     seen: watch::Sender<Vec<Seen>>,
     handler: Arc<Mutex<Handler>>,
+    streams_wait: watch::Sender<bool>,
 }
 
 impl Server {
@@ -53,9 +60,16 @@ impl Server {
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let seen = watch::Sender::new(Vec::new());
         let handler: Arc<Mutex<Handler>> = Arc::new(Mutex::new(Arc::new(handler)));
-        let app = axum::Router::new().fallback(serve).with_state((seen.clone(), handler.clone()));
+        let streams_wait = watch::Sender::new(false);
+        let shared = Shared { seen: seen.clone(), handler: handler.clone(), streams_wait: streams_wait.clone() };
+        let app = axum::Router::new().fallback(serve).with_state(shared);
         tokio::spawn(async move { axum::serve(listener, app).await });
-        Self { url, seen, handler }
+        Self { url, seen, handler, streams_wait }
+    }
+
+    /// Lets a GET wait for its answer from now on, or no more.
+    pub fn let_streams_wait(&self, wait: bool) {
+        self.streams_wait.send_replace(wait);
     }
 
     /// Answers differently from now on.
@@ -75,13 +89,16 @@ impl Server {
     }
 }
 
-async fn serve(State((seen, handler)): State<Shared>, request: Request) -> Result<Response, Infallible> {
+async fn serve(State(shared): State<Shared>, request: Request) -> Result<Response, Infallible> {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let request = Seen { http: parts.method.to_string(), headers: parts.headers, body };
-    seen.send_modify(|all| all.push(request.clone()));
-    let handler = handler.lock().unwrap().clone();
+    shared.seen.send_modify(|all| all.push(request.clone()));
+    if request.http == "GET" {
+        let _ = shared.streams_wait.subscribe().wait_for(|wait| !wait).await;
+    }
+    let handler = shared.handler.lock().unwrap().clone();
     Ok(handler(&request))
 }
 

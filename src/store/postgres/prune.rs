@@ -1,0 +1,159 @@
+//! Retention: deletes payloads, then whole ended executions, in small transactions. `unknown` is never among them (the
+//! indexes leave it out and the database refuses), nor is an execution whose key still lives.
+
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use super::bind::{count, int, ints, uuids};
+use super::db::{Db, Tx};
+use super::fault::Sql;
+use super::lists::shards;
+use super::workers;
+use crate::store::worker::GONE_WORKERS_MS;
+use crate::store::{Pruned, Result, Retention};
+
+macro_rules! of_each_shard {
+    ($where:expr) => {
+        concat!(
+            "SELECT t.shard, t.id FROM ",
+            shards!(),
+            " CROSS JOIN LATERAL (SELECT e.shard, e.id, e.ended_at_ms FROM executions e WHERE e.shard = s.shard \
+             AND e.ended_at_ms <= $1 AND e.state <> 'unknown' AND ",
+            $where,
+            " ORDER BY e.ended_at_ms LIMIT $2) t ORDER BY t.ended_at_ms LIMIT $2"
+        )
+    };
+}
+
+/// Ended executions that hold no key, or one whose time is over.
+macro_rules! unheld {
+    ($kept:literal) => {
+        of_each_shard!(concat!(
+            $kept,
+            " AND (e.key IS NULL OR NOT EXISTS (SELECT 1 FROM idempotency_keys k WHERE k.namespace = e.namespace \
+             AND k.upstream = e.upstream AND k.tool = e.tool AND k.key = e.key AND k.execution_id = e.id \
+             AND e.ended_at_ms + k.ttl_ms > $3))"
+        ))
+    };
+}
+
+const WITH_PAYLOADS: &str = of_each_shard!("e.payloads_kept");
+const BARE_UNHELD: &str = unheld!("NOT e.payloads_kept");
+const KEPT_UNHELD: &str = unheld!("e.payloads_kept");
+
+/// Executions of one transaction at most: each has a few events and pieces of payload.
+const TOGETHER: usize = 20;
+
+/// Which executions go together.
+struct Rows {
+    shards: Vec<i64>,
+    ids: Vec<Uuid>,
+}
+
+/// One batch.
+pub(super) async fn prune(db: &Db, retention: Retention, now_ms: i64) -> Result<Pruned> {
+    let mut pruned = Pruned::default();
+    let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
+    for rows in find(db, WITH_PAYLOADS, (payloads_until, None, retention.batch)).await? {
+        let rows = &rows;
+        let (payloads, keys) = db.transaction(move |tx| Box::pin(bare(tx, rows, now_ms))).await?;
+        pruned.payloads += payloads;
+        pruned.keys += keys;
+    }
+    let gone_until = now_ms.saturating_sub(GONE_WORKERS_MS);
+    db.transaction(move |tx| Box::pin(workers::prune(tx, gone_until))).await?;
+    let executions_until = now_ms.saturating_sub(retention.executions_ms);
+    for sql in [BARE_UNHELD, KEPT_UNHELD] {
+        let limit = retention.batch.saturating_sub(pruned.executions);
+        for rows in find(db, sql, (executions_until, Some(now_ms), limit)).await? {
+            let rows = &rows;
+            let (executions, keys) = db.transaction(move |tx| Box::pin(delete(tx, rows, now_ms))).await?;
+            pruned.executions += executions;
+            pruned.keys += keys;
+        }
+    }
+    Ok(pruned)
+}
+
+async fn find(db: &Db, sql: &'static str, (until, now_ms, limit): (i64, Option<i64>, usize)) -> Result<Vec<Rows>> {
+    let limit = count(limit);
+    let found = db
+        .read(move |reading| {
+            Box::pin(async move {
+                let mut values = vec![int(&until), int(&limit)];
+                if let Some(now_ms) = &now_ms {
+                    values.push(int(now_ms));
+                }
+                let read = |row: &Row| Ok((row.try_get(0)?, row.try_get(1)?));
+                reading.query(sql, &values).await?.iter().map(read).collect::<Sql<Vec<(i64, Uuid)>>>()
+            })
+        })
+        .await?;
+    let together = |rows: &[(i64, Uuid)]| {
+        let (shards, ids) = rows.iter().copied().unzip();
+        Rows { shards, ids }
+    };
+    Ok(found.chunks(TOGETHER).map(together).collect())
+}
+
+macro_rules! gone {
+    () => {
+        "unnest($1::BIGINT[], $2::UUID[]) AS g(shard, id)"
+    };
+}
+
+macro_rules! delete_of {
+    ($table:literal) => {
+        concat!("DELETE FROM ", $table, " t USING ", gone!(), " WHERE t.shard = g.shard AND t.execution_id = g.id")
+    };
+}
+
+const MARK_BARE: &str = concat!(
+    "UPDATE executions SET payloads_kept = false, version = version + 1 FROM ",
+    gone!(),
+    " WHERE executions.shard = g.shard AND executions.id = g.id AND executions.payloads_kept"
+);
+
+const DELETE_EXECUTIONS: &str = concat!(
+    "DELETE FROM executions e USING ",
+    gone!(),
+    " WHERE e.shard = g.shard AND e.id = g.id AND e.ended_at_ms IS NOT NULL AND e.state <> 'unknown'"
+);
+
+/// The keys of executions, once their time is over.
+const DELETE_KEYS: &str = concat!(
+    "DELETE FROM idempotency_keys k USING executions e, ",
+    gone!(),
+    " WHERE e.shard = g.shard AND e.id = g.id AND k.namespace = e.namespace AND k.upstream = e.upstream \
+     AND k.tool = e.tool AND k.key = e.key AND k.execution_id = e.id AND e.ended_at_ms + k.ttl_ms <= $3"
+);
+
+const OF_PAYLOADS: [&str; 4] =
+    [delete_of!("payloads"), delete_of!("input_requests"), delete_of!("steps"), delete_of!("checkpoints")];
+
+/// After their execution: the database lets events go with it only.
+const OF_EXECUTIONS: [&str; 2] = [delete_of!("execution_events"), delete_of!("tasks")];
+
+async fn bare(tx: &Tx<'_>, rows: &Rows, now_ms: i64) -> Sql<(usize, usize)> {
+    let values = [ints(&rows.shards), uuids(&rows.ids)];
+    let marked = tx.execute(MARK_BARE, &values).await?;
+    for sql in OF_PAYLOADS {
+        tx.execute(sql, &values).await?;
+    }
+    Ok((marked as usize, delete_keys(tx, rows, now_ms).await?))
+}
+
+async fn delete(tx: &Tx<'_>, rows: &Rows, now_ms: i64) -> Sql<(usize, usize)> {
+    let keys = delete_keys(tx, rows, now_ms).await?;
+    let values = [ints(&rows.shards), uuids(&rows.ids)];
+    let deleted = tx.execute(DELETE_EXECUTIONS, &values).await?;
+    for sql in OF_PAYLOADS.into_iter().chain(OF_EXECUTIONS) {
+        tx.execute(sql, &values).await?;
+    }
+    Ok((deleted as usize, keys))
+}
+
+async fn delete_keys(tx: &Tx<'_>, rows: &Rows, now_ms: i64) -> Sql<usize> {
+    let values = [ints(&rows.shards), uuids(&rows.ids), int(&now_ms)];
+    Ok(tx.execute(DELETE_KEYS, &values).await? as usize)
+}

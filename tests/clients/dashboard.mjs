@@ -1,0 +1,220 @@
+// The dashboard in a real browser: one scene per run, `node dashboard.mjs SCENE '{"url": …, "token": …}'`. Says `ok` on stdout at
+// its end, or fails with what it saw. Where a scene needs something to happen outside it says `now: …` and waits for a line.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const [, , scene, text = "{}"] = process.argv;
+const given = JSON.parse(text);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const PATIENCE_MS = 20_000;
+
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+/** Says what has to happen outside, and waits until it has. */
+async function outside(what) {
+  console.log(`now: ${what}`);
+  await lines.next();
+}
+
+const browser = await chromium.launch({ executablePath: given.browser, args: process.getuid() === 0 ? ["--no-sandbox"] : [] });
+
+/** A page that notes everything that goes wrong in it. */
+async function open({ token = given.token, phone = false, dark = false } = {}) {
+  const viewport = phone ? { width: 390, height: 844 } : { width: 1280, height: 800 };
+  const context = await browser.newContext({ viewport, colorScheme: dark ? "dark" : "light" });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  page.wrong = [];
+  page.on("console", (message) => message.type() === "error" && page.wrong.push(message.text()));
+  page.on("pageerror", (error) => page.wrong.push(String(error)));
+  page.on("dialog", (dialog) => (page.wrong.push(`dialog: ${dialog.message()}`), dialog.dismiss()));
+  await page.addInitScript(() => {
+    window.violations = [];
+    addEventListener("securitypolicyviolation", (event) => window.violations.push(event.violatedDirective));
+  });
+  if (token) {
+    await page.goto(given.url);
+    await page.getByRole("button", { name: "Enter a token" }).first().click();
+    await page.getByLabel("Token", { exact: true }).fill(token);
+    await page.getByRole("button", { name: "Use it" }).click();
+    await page.getByRole("button", { name: "Forget token" }).waitFor();
+  }
+  return page;
+}
+
+async function go(page, place) {
+  await page.goto(`${given.url}/#/${place}`);
+  await page.getByRole("heading", { level: 1 }).waitFor();
+  await page.waitForFunction(() => !document.querySelector(".notice-loading"));
+}
+
+/** Nothing was wrong, nothing was blocked, nothing serious stands in the way of anybody, and nothing is wider than the page. */
+async function sound(page, place) {
+  assert.deepEqual(page.wrong, [], place);
+  assert.deepEqual(await page.evaluate(() => window.violations), [], place);
+  const found = await page.evaluate(`${axe}; axe.run().then((run) => run.violations.filter((one) => ["serious", "critical"].includes(one.impact))
+    .map((one) => one.id + " " + one.nodes.map((node) => node.target.join(" ")).join(" | ")))`);
+  assert.deepEqual(found, [], place);
+  assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `${place} is too wide`);
+}
+
+const scenes = {
+  /** Each view, on a desk and on a phone, by day and by night. */
+  async views() {
+    const places = ["executions", "executions?state=failed", `executions/${given.execution}`, "attention", "workers", "tools", `tools/${given.tool}`, "sessions", "connect"];
+    for (const look of [{}, { phone: true }, { dark: true }, { phone: true, dark: true }]) {
+      const page = await open(look);
+      for (const place of places) {
+        await go(page, place);
+        const name = `${place.replace(/[/?=].*/, "")}${look.phone ? " on a phone" : ""}${look.dark ? " by night" : ""}`;
+        await sound(page, name);
+        if (given.folder) await page.screenshot({ path: `${given.folder}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
+      }
+      await page.context().close();
+    }
+  },
+
+  /** A filter is in the address, and a reload keeps it. */
+  async filters() {
+    const page = await open();
+    await go(page, "executions");
+    const rows = () => page.locator("tbody tr").count();
+    const all = await rows();
+    await page.getByLabel("completed", { exact: false }).first().check();
+    await page.getByLabel("Tool", { exact: true }).fill(given.tool);
+    await page.waitForURL((url) => url.hash.includes("state=completed") && url.hash.includes(`tool=${given.tool}`));
+    await page.waitForFunction((all) => {
+      const shown = document.querySelectorAll("tbody tr").length;
+      return shown > 0 && shown < all;
+    }, all);
+    const some = await rows();
+    assert.ok(some > 0);
+    await page.reload();
+    await page.locator("tbody tr").first().waitFor();
+    assert.equal(await rows(), some);
+    assert.equal(await page.getByLabel("Tool", { exact: true }).inputValue(), given.tool);
+    await page.getByLabel("Key", { exact: true }).fill("nobody-has-this-key");
+    await page.getByText("No call fits these filters.").waitFor();
+    await page.getByRole("button", { name: "Clear filters" }).click();
+    await page.waitForFunction((all) => document.querySelectorAll("tbody tr").length === all, all);
+    await sound(page, "filters");
+  },
+
+  /** New calls show up by themselves, not while it is paused, and all of them afterwards. */
+  async tail() {
+    const page = await open();
+    await go(page, "executions");
+    await page.getByText("live", { exact: true }).waitFor();
+    const rows = () => page.locator("tbody tr").count();
+    const before = await rows();
+    await outside("a call");
+    await page.waitForFunction((before) => document.querySelectorAll("tbody tr").length === before + 1, before);
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.getByText("paused", { exact: true }).waitFor();
+    await outside("another call");
+    // There is no sign that nothing happens; a tail that was not paused shows a call within a second.
+    await page.waitForTimeout(2_000);
+    assert.equal(await rows(), before + 1);
+    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("live", { exact: true }).waitFor();
+    await outside("a third call");
+    await page.waitForFunction((before) => document.querySelectorAll("tbody tr").length === before + 3, before);
+  },
+
+  /** The worker of a call dies: the gap and who took over show up by themselves, in time. */
+  async recovery() {
+    const page = await open();
+    await go(page, `executions/${given.execution}`);
+    await page.locator(".lanes").getByText(/Attempt 1 at .*: running/).waitFor();
+    await outside("the worker dies");
+    const died = Date.now();
+    await page.locator(".lanes").getByText(/nobody worked on it for .*, then .* took over/).waitFor();
+    const tookMs = Date.now() - died;
+    assert.ok(tookMs <= given.within_ms, `it took ${tookMs} ms`);
+    await page.locator(".lanes").getByText(/Attempt 1 at .*: lost/).waitFor();
+    await page.locator(".lanes").getByText(/Attempt 2 at .*: (running|completed)/).waitFor();
+    assert.equal(await page.locator("svg rect.gap-recovery").count(), 1);
+    await sound(page, "recovery");
+  },
+
+  /** A person says what became of a call. */
+  async resolve() {
+    const page = await open();
+    await go(page, "attention");
+    await page.locator(".badge", { hasText: "1" }).waitFor();
+    await page.locator(`a[href$="${given.execution}"]`).click();
+    await page.getByRole("button", { name: "Resolve…" }).click();
+    const act = page.getByRole("button", { name: "Say what became of it" });
+    assert.ok(await act.isDisabled(), "a reason is needed");
+    await page.getByLabel("It took effect: completed").check();
+    await page.getByLabel("Reason").fill("the ledger has the line");
+    await act.click();
+    await page.locator("main .state-completed").waitFor();
+    await page.getByText("the ledger has the line").first().waitFor();
+    assert.equal(await page.getByRole("button", { name: "Resolve…" }).count(), 0);
+    await page.locator(".badge").waitFor({ state: "detached" });
+    await sound(page, "resolve");
+  },
+
+  /** A credential that may only read sees no orders, and gets none. */
+  async reader() {
+    const page = await open();
+    for (const place of [`executions/${given.execution}`, "executions", "workers", "sessions"]) {
+      await go(page, place);
+      const orders = page.getByRole("button", { name: /Cancel|Run again|Resolve|Drain|Close…/ });
+      assert.equal(await orders.count(), 0, place);
+    }
+    const answer = await page.evaluate(
+      async ([url, id, token]) => {
+        const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
+        const response = await fetch(`${url}/api/v1/executions/${id}/retry`, { method: "POST", headers, body: '{"reason":"x"}' });
+        return [response.status, (await response.json()).code];
+      },
+      [given.url, given.execution, given.token],
+    );
+    assert.deepEqual(answer, [403, "insufficient_scope"]);
+  },
+
+  /** What can not be read is a failure with its next step, never an empty list; afterwards it works again. */
+  async failure() {
+    const page = await open();
+    await go(page, "executions");
+    const problem = { type: "about:blank", title: "x", status: 503, code: "store_unavailable", detail: "The store can not answer.", next: "Ask again." };
+    await page.route("**/api/v1/executions?*", (route) => route.fulfill({ status: 503, contentType: "application/problem+json", json: problem }));
+    await page.getByLabel("Key", { exact: true }).fill("k");
+    await page.getByRole("alert").getByText("The store can not answer.").waitFor();
+    await page.getByRole("alert").getByText("Ask again.").waitFor();
+    assert.equal(await page.getByText("No call fits these filters.").count(), 0);
+    await page.unroute("**/api/v1/executions?*");
+    await page.getByRole("alert").getByRole("button", { name: "Try again" }).click();
+    await page.getByText("No call fits these filters.").waitFor();
+    assert.equal(await page.getByRole("alert").count(), 0);
+  },
+
+  /** What tools and clients write is text. */
+  async hostile() {
+    const page = await open();
+    for (const id of given.executions) {
+      await go(page, `executions/${id}`);
+      await page.getByRole("button", { name: "Show them" }).click();
+      await page.getByLabel("Arguments", { exact: true }).waitFor();
+      for (const text of given.texts) await page.getByText(text, { exact: false }).first().waitFor();
+      await page.getByRole("button", { name: "Exact text" }).first().click();
+    }
+    for (const place of ["executions", "attention", "tools", "sessions"]) await go(page, place);
+    assert.equal(await page.locator("main img, main script, main iframe, main b").count(), 0);
+    assert.equal(await page.evaluate(() => window.harmed), undefined);
+    assert.deepEqual(page.wrong, []);
+    assert.deepEqual(await page.evaluate(() => window.violations), []);
+  },
+};
+
+try {
+  await scenes[scene]();
+  console.log("ok");
+} finally {
+  await browser.close();
+}
+process.exit(0);
