@@ -43,9 +43,7 @@ pub struct Plan {
     /// Of the commits of one shape, every so-manieth is ambiguous; 0: none.
     ambiguous_every: u64,
     commits: BTreeMap<String, u64>,
-    ambiguities: usize,
     fired: BTreeMap<Fault, usize>,
-    pub statements: usize,
 }
 
 impl Plan {
@@ -107,7 +105,6 @@ impl Course {
 
     /// What happens to a unit of these statements.
     pub fn unit(&mut self, statements: &[String], plan: &mut Plan) -> Option<Fault> {
-        plan.statements += statements.len();
         let does: Vec<Does> = statements.iter().map(|statement| Does::of(statement)).collect();
         let has = |what: Does| does.contains(&what);
         let writes = statements.iter().zip(&does).filter(|(_, does)| **does == Does::Write);
@@ -167,9 +164,7 @@ impl Course {
         let shape = commits.filter(|_| plan.ambiguous_every > 0)?;
         let seen = plan.commits.get(shape).copied().unwrap_or(0);
         // The first of its shape comes through ambiguous at once: rare paths are met too.
-        (seen % plan.ambiguous_every == 0).then(|| {
-            plan.ambiguities += 1;
-            AMBIGUOUS[(seen / plan.ambiguous_every) as usize % AMBIGUOUS.len()]
-        })
+        seen.is_multiple_of(plan.ambiguous_every)
+            .then(|| AMBIGUOUS[(seen / plan.ambiguous_every) as usize % AMBIGUOUS.len()])
     }
 }
