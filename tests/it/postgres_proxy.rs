@@ -229,7 +229,7 @@ async fn the_commits_of_each_kind_of_transaction_are_ambiguous_in_turn() {
     // Of each twelve, the 1st, 4th, 7th and 10th; of these, two were done.
     assert_eq!((told, done), (16, 10));
     AMBIGUOUS.iter().for_each(|fault| assert_eq!(scene.proxy.fired(*fault), 2, "{fault:?}"));
-    let commits: Vec<_> = scene.proxy.commits().into_iter().map(|(_, count)| count).collect();
+    let commits: Vec<_> = scene.proxy.commits().into_values().collect();
     assert_eq!(commits, [12, 12]);
     scene.end().await;
 }
