@@ -55,6 +55,8 @@ mod matrix_scene;
 mod matrix_table;
 mod operate;
 mod postgres_cluster;
+mod postgres_conformance;
+mod postgres_outages;
 mod postgres_pooler;
 mod postgres_proxy;
 mod replicas_ending;

@@ -26,6 +26,7 @@ mod rmcp_client;
 pub mod servers;
 pub mod store_check;
 pub mod store_count;
+pub mod stores;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

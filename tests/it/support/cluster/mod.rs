@@ -201,6 +201,13 @@ impl Cluster {
         name
     }
 
+    /// Makes a database that no other test knows; its URL. It goes with the cluster.
+    pub async fn database(&self) -> String {
+        let name = format!("test_{}_{}", std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
+        self.query(&format!("CREATE DATABASE {name}")).await;
+        format!("postgres://postgres:{}@127.0.0.1:{}/{name}", self.password, self.port)
+    }
+
     /// Ends a schema with everything in it.
     pub async fn drop_schema(&self, name: &str) {
         self.query(&format!("DROP SCHEMA {name} CASCADE")).await;
