@@ -1,6 +1,8 @@
 //! The conformance suite on a real PostgreSQL: a private cluster of the installed binaries, a schema for each case.
 
 mod cluster;
+mod failing;
+mod writing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -40,12 +42,14 @@ impl Ground for Schema {
     }
 }
 
-async fn conforms(isolation: Isolation) {
+async fn conforms(isolation: Isolation, pooled: bool) {
     let Some(cluster) = Cluster::start() else { return };
     let mut failures = Vec::new();
     let all = cases();
     for case in &all {
-        if let Err(failure) = case.run(&Schema::new(&cluster, isolation).await).await {
+        let mut schema = Schema::new(&cluster, isolation).await;
+        schema.settings.pooled = pooled;
+        if let Err(failure) = case.run(&schema).await {
             failures.push(format!("{}: {failure}", case.name));
         }
     }
@@ -54,12 +58,18 @@ async fn conforms(isolation: Isolation) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_case_holds_at_serializable() {
-    conforms(Isolation::Serializable).await;
+    conforms(Isolation::Serializable, false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_case_holds_at_read_committed() {
-    conforms(Isolation::ReadCommitted).await;
+    conforms(Isolation::ReadCommitted, false).await;
+}
+
+/// With a schema of its own and nothing that a session keeps: every transaction has to say by itself where it works.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_case_holds_by_the_rules_of_a_pooler() {
+    conforms(Isolation::Serializable, true).await;
 }
 
 /// Every statement with the types it is sent with; without types where they follow from the statement.

@@ -15,8 +15,9 @@ const INSTALLED: &str = "/usr/lib/postgresql";
 /// A running cluster. Dropped: stopped at once, and gone.
 pub(super) struct Cluster {
     server: Child,
+    programs: PathBuf,
     port: u16,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Cluster {
@@ -39,19 +40,25 @@ impl Cluster {
             .unwrap();
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let server = as_user(&programs.join("postgres"))
-            .arg("-D")
-            .arg(&data)
-            .args(["-p", &port.to_string(), "-h", "127.0.0.1", "-F", "-c", "max_connections=200"])
-            .args(["-c", "unix_socket_directories=", "-c", "synchronous_commit=off", "-c", "autovacuum=off"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut cluster = Cluster { server, port, _folder: folder };
+        let server = serve(&programs, &data, port);
+        let mut cluster = Cluster { server, programs, port, folder };
         cluster.wait();
         Some(cluster)
+    }
+
+    /// Stops it at once, as a power cut would.
+    pub(super) fn stop(&mut self) {
+        let _ = self.server.kill();
+        let _ = self.server.wait();
+    }
+
+    /// Starts it again on what it had stored.
+    pub(super) fn start_again(&mut self) {
+        let data = self.folder.path().join("data");
+        // What was killed leaves this behind, and its number may be another process's by now.
+        let _ = std::fs::remove_file(data.join("postmaster.pid"));
+        self.server = serve(&self.programs, &data, self.port);
+        self.wait();
     }
 
     /// Reads its log until it says that it takes connections, and from then on so that it never fills up.
@@ -79,6 +86,19 @@ impl Drop for Cluster {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
+}
+
+fn serve(programs: &Path, data: &Path, port: u16) -> Child {
+    as_user(&programs.join("postgres"))
+        .arg("-D")
+        .arg(data)
+        .args(["-p", &port.to_string(), "-h", "127.0.0.1", "-F", "-c", "max_connections=200"])
+        .args(["-c", "unix_socket_directories=", "-c", "synchronous_commit=off", "-c", "autovacuum=off"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 /// The newest release that has a server.
