@@ -1,4 +1,4 @@
-//! The conformance suite on a real PostgreSQL: a private cluster of the installed binaries, a schema for each case.
+//! The conformance suite on a real PostgreSQL: a cluster of its own for each test, a schema for each case.
 
 mod cluster;
 mod failing;
@@ -42,14 +42,12 @@ impl Ground for Schema {
     }
 }
 
-async fn conforms(isolation: Isolation, pooled: bool) {
-    let Some(cluster) = Cluster::start() else { return };
+async fn conforms(isolation: Isolation) {
+    let Some(cluster) = Cluster::start().await else { return };
     let mut failures = Vec::new();
     let all = cases();
     for case in &all {
-        let mut schema = Schema::new(&cluster, isolation).await;
-        schema.settings.pooled = pooled;
-        if let Err(failure) = case.run(&schema).await {
+        if let Err(failure) = case.run(&Schema::new(&cluster, isolation).await).await {
             failures.push(format!("{}: {failure}", case.name));
         }
     }
@@ -58,18 +56,12 @@ async fn conforms(isolation: Isolation, pooled: bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_case_holds_at_serializable() {
-    conforms(Isolation::Serializable, false).await;
+    conforms(Isolation::Serializable).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_case_holds_at_read_committed() {
-    conforms(Isolation::ReadCommitted, false).await;
-}
-
-/// With a schema of its own and nothing that a session keeps: every transaction has to say by itself where it works.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_case_holds_by_the_rules_of_a_pooler() {
-    conforms(Isolation::Serializable, true).await;
+    conforms(Isolation::ReadCommitted).await;
 }
 
 /// Every statement with the types it is sent with; without types where they follow from the statement.
@@ -89,7 +81,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_statement_fits_the_schema_and_the_types_of_its_values() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.open().await.unwrap().close().await;
     let (client, connection) = tokio_postgres::connect(&cluster.url(), tokio_postgres::NoTls).await.unwrap();

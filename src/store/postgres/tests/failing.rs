@@ -28,7 +28,7 @@ async fn submit_all(store: &Arc<dyn Store>, submits: &[Submit]) -> Answers {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_behind_a_stuck_one_is_answered_as_early_as_if_it_were_first() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let mut schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.settings.answer_deadline_ms = 3_000;
     schema.settings.commit_deadline_ms = 2_000;
@@ -75,7 +75,7 @@ async fn tries(client: &tokio_postgres::Client) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_is_everybodys_and_not_looked_for_in_halves() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     for code in ["53100", "53200", "57014", "42501"] {
         let schema = Schema::new(&cluster, Isolation::Serializable).await;
         let mut scene = Scene::open(&schema, "full").await.unwrap();
@@ -101,7 +101,7 @@ async fn a_full_disk_is_everybodys_and_not_looked_for_in_halves() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_value_that_can_not_be_stored_strikes_its_own_write_only() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     let mut scene = Scene::open(&schema, "own").await.unwrap();
     let first = scene.keyed("first", "{}");
@@ -121,7 +121,7 @@ async fn a_value_that_can_not_be_stored_strikes_its_own_write_only() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_became_a_standby_is_left_for_the_primary() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     let mut scene = Scene::open(&schema, "standby").await.unwrap();
     let first = scene.keyed("first", "{}");
@@ -139,20 +139,20 @@ async fn a_database_that_became_a_standby_is_left_for_the_primary() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everything_works_again_soon_after_the_database_is_back() {
-    let Some(mut cluster) = Cluster::start() else { return };
+    let Some(mut cluster) = Cluster::start().await else { return };
     let mut schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.settings.answer_deadline_ms = 4_500;
     let mut scene = Scene::open(&schema, "back").await.unwrap();
     let first = scene.keyed("first", "{}");
     let id = scene.new_execution(first).await.unwrap().id();
-    cluster.stop();
+    cluster.kill().await;
     let submits: Vec<Submit> = (0..8).map(|key| scene.keyed(&format!("key-{key}"), "{}")).collect();
     for (answer, took) in submit_all(&scene.store, &submits).await {
         assert!(matches!(answer, Err(Error::Unavailable(_))), "{answer:?}");
         assert!(took < Duration::from_secs(6), "answered after {took:?}");
     }
     assert!(matches!(scene.store.heads(&[id]).await, Err(Error::Unavailable(_))));
-    cluster.start_again();
+    cluster.start_again().await;
     let began = Instant::now();
     // The same operations again, as whoever heard nothing sends them.
     for (answer, _) in submit_all(&scene.store, &submits).await {

@@ -30,7 +30,7 @@ async fn reads(client: &tokio_postgres::Client) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_with_a_free_key_is_stored_and_ended_without_a_read() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     let mut scene = Scene::open(&schema, "quick").await.unwrap();
     // The first call stores the policy, in a transaction that reads.
@@ -68,7 +68,7 @@ async fn a_call_with_a_free_key_is_stored_and_ended_without_a_read() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_another_process_changed_is_never_answered_from_memory() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     let mut ours = Scene::open(&schema, "stale").await.unwrap();
     let mut other = ours.another(&schema).await.unwrap();
@@ -93,7 +93,7 @@ async fn what_another_process_changed_is_never_answered_from_memory() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn many_writers_of_the_same_few_keys_and_rows_lose_nothing() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     for isolation in [Isolation::Serializable, Isolation::ReadCommitted] {
         let mut schema = Schema::new(&cluster, isolation).await;
         schema.settings.writers = 4;
@@ -132,7 +132,7 @@ fn spawn_all(submits: Vec<(Arc<dyn Store>, crate::store::Submit)>) -> Vec<tokio:
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mark_waits_for_company_however_long_nothing_came_before_it() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let mut schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.settings.mark_flush_ms = 1_000;
     let mut scene = Scene::open(&schema, "mark-alone").await.unwrap();
@@ -154,7 +154,7 @@ async fn a_mark_waits_for_company_however_long_nothing_came_before_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_text_that_no_database_takes_is_refused_alone() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     let mut scene = Scene::open(&schema, "nul").await.unwrap();
     let (before, bad, after) = (scene.keyed("a", "{}"), scene.keyed("b\0c", "{}"), scene.keyed("d", "{}"));
@@ -171,7 +171,7 @@ async fn an_error_of_a_tool_is_recorded_whatever_its_text_holds() {
     use crate::model::decide::{Failure, FailureKind};
     use crate::model::execution::ErrorInfo;
 
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     let mut scene = Scene::open(&schema, "nul-error").await.unwrap();
     let submit = scene.keyed("a", "{}");
