@@ -55,6 +55,8 @@ pub(super) struct Shared {
 struct Own {
     connection: Arc<Connection>,
     opened: Instant,
+    /// Whether statements may be prepared, and those that are.
+    named: bool,
     prepared: HashMap<&'static str, Statement>,
 }
 
@@ -127,8 +129,8 @@ impl Lane {
         let begin = self.shared.db.connector().begin_at(Isolation::ReadCommitted);
         let pooled = self.shared.db.settings().pooled;
         let own = self.own().await?;
-        let stored = Sending::new(own, STORE, columns.stored.params(), !pooled && !columns.stored.is_empty()).await?;
-        let changed = Sending::new(own, CHANGE, columns.changed.params(), false).await?;
+        let stored = Sending::new(own, STORE, columns.stored.params()).await?;
+        let changed = Sending::new(own, CHANGE, columns.changed.params()).await?;
         let client: &Client = &own.connection;
         crash::point("before_commit");
         let mut all = HashSet::new();
@@ -218,9 +220,8 @@ impl Lane {
         }
         let policy_ids = batch::policy_ids(db.policies(), writes);
         let (policy_ids, liveness) = (&policy_ids[..], &*liveness);
-        let run = self.transaction(move |tx| {
-            Box::pin(batch::run(tx, batch::Given { writes, policy_ids, liveness, again }))
-        });
+        let run =
+            self.transaction(move |tx| Box::pin(batch::run(tx, batch::Given { writes, policy_ids, liveness, again })));
         let (outcomes, entries) = run.await?;
         memory.put(entries);
         Ok(outcomes)
@@ -250,7 +251,9 @@ impl Lane {
                     // For single statements: what reads begins a transaction as the settings say.
                     connection.batch_execute(AT_READ_COMMITTED).await?;
                 }
-                Own { connection, opened: Instant::now(), prepared: HashMap::new() }
+                // Databases that only speak like PostgreSQL plan in their own way, and are sent the text each time.
+                let named = !settings.pooled && connection.batch_execute(PLANS).await.is_ok();
+                Own { connection, opened: Instant::now(), named, prepared: HashMap::new() }
             }
         };
         Ok(self.own.insert(own))
@@ -260,6 +263,11 @@ impl Lane {
 /// A statement that strikes rows has no use for more: each row carries its version, and a wait for another transaction ends
 /// in a look at that instead of an error.
 const AT_READ_COMMITTED: &str = "SET default_transaction_isolation = 'read committed'";
+
+/// What is prepared is planned once, perhaps on empty tables, and has to be right for large ones: rows are only ever looked
+/// up by key here, so that nothing but that may be planned. Planning a batch anew each time takes as long as running it.
+pub(super) const PLANS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
+    SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off";
 
 /// What a run gets at least.
 const SHORTEST: Duration = Duration::from_millis(50);
@@ -273,8 +281,8 @@ struct Sending<'a> {
 }
 
 impl<'a> Sending<'a> {
-    async fn new(own: &mut Own, sql: &'static str, values: Vec<Param<'a>>, named: bool) -> Sql<Sending<'a>> {
-        if !named {
+    async fn new(own: &mut Own, sql: &'static str, values: Vec<Param<'a>>) -> Sql<Sending<'a>> {
+        if !own.named {
             return Ok(Sending { sql, statement: None, values });
         }
         let statement = match own.prepared.get(sql) {

@@ -225,7 +225,9 @@ impl Task {
                 job = self.jobs.recv(), if self.closing.is_none() => self.take_in(job),
                 () = tokio::time::sleep_until(flush.unwrap_or_else(Instant::now).into()), if flush.is_some() => {}
             }
-            while self.closing.is_none() && let Ok(job) = self.jobs.try_recv() {
+            while self.closing.is_none()
+                && let Ok(job) = self.jobs.try_recv()
+            {
                 self.take_in(Some(job));
             }
         }

@@ -126,7 +126,8 @@ async fn many_writers_of_the_same_few_keys_and_rows_lose_nothing() {
 }
 
 fn spawn_all(submits: Vec<(Arc<dyn Store>, crate::store::Submit)>) -> Vec<tokio::task::JoinHandle<SubmitOutcome>> {
-    let submit = |(store, submit): (Arc<dyn Store>, _)| tokio::spawn(async move { store.submit(submit).await.unwrap() });
+    let submit =
+        |(store, submit): (Arc<dyn Store>, _)| tokio::spawn(async move { store.submit(submit).await.unwrap() });
     submits.into_iter().map(submit).collect()
 }
 
@@ -183,4 +184,32 @@ async fn an_error_of_a_tool_is_recorded_whatever_its_text_holds() {
     let head = scene.head(id).await.unwrap();
     assert_eq!(head.error.as_ref().unwrap().message, "half \u{fffd} a message");
     scene.check_row(id).await.unwrap();
+}
+
+/// R7: a plan made on an empty table that nobody has analysed is the one that a connection keeps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_prepared_looks_rows_up_by_their_keys_whatever_it_was_planned_on() {
+    use crate::store::postgres::lane::PLANS;
+    use crate::store::postgres::write::{CHANGE, STORE};
+
+    let Some(cluster) = Cluster::start().await else { return };
+    let schema = Schema::new(&cluster, Isolation::Serializable).await;
+    schema.open().await.unwrap().close().await;
+    let client = look(&cluster, &schema).await;
+    let plan = async |name: &str, values: usize| {
+        let nothing = vec!["NULL"; values].join(", ");
+        let rows = client.query(&format!("EXPLAIN EXECUTE {name}({nothing})"), &[]).await.unwrap();
+        rows.iter().map(|row| row.get::<_, String>(0)).collect::<Vec<_>>().join("\n")
+    };
+    // Without the settings this very check finds what it is for.
+    client.batch_execute(&format!("SET plan_cache_mode = force_generic_plan; PREPARE bare AS {CHANGE}")).await.unwrap();
+    let bare = plan("bare", 41).await;
+    assert!(bare.contains("Seq Scan on executions"), "{bare}");
+    client.batch_execute(PLANS).await.unwrap();
+    client.batch_execute(&format!("PREPARE change AS {CHANGE}; PREPARE store AS {STORE}")).await.unwrap();
+    let (change, store) = (plan("change", 41).await, plan("store", 55).await);
+    assert!(change.contains("Index Scan using executions_pkey on executions"), "{change}");
+    for plan in [change, store] {
+        assert!(!plan.contains("Seq Scan") && !plan.contains("Bitmap"), "{plan}");
+    }
 }
