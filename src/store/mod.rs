@@ -22,7 +22,7 @@ pub use input::{
     WantedKeys,
 };
 pub use observer::{Committed, Connections, Observer};
-pub use open::open;
+pub use open::{StoreSettings, is_postgres, open};
 pub use postgres::PostgresSettings;
 pub use session::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
@@ -75,6 +75,9 @@ pub enum Error {
     /// The queue of writes is full.
     #[error("the store is overloaded: {0} writes wait")]
     Overloaded(usize),
+    /// Something that was asked for can not be stored as it is; the same again fails again.
+    #[error("the store can not hold this: {0}")]
+    Unstorable(String),
     /// A fault of our own.
     #[error("internal store fault: {0}")]
     Internal(String),
@@ -90,6 +93,7 @@ impl Error {
             Error::TooNew { .. } => "store_too_new",
             Error::TooOld { .. } => "store_too_old",
             Error::Overloaded(_) => "store_overloaded",
+            Error::Unstorable(_) => "store_unstorable",
             Error::Internal(_) => "store_internal",
         }
     }

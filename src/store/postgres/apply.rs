@@ -16,7 +16,7 @@ pub(super) async fn apply_in(tx: &Tx<'_>, apply: &Apply) -> Sql<Option<Applied>>
     let was = entry.head.version;
     let answer = match deciding::apply(&mut entry, apply, &tx.settings().limits) {
         Applying::Repeated => {
-            tx.found(apply.operation);
+            tx.told().found(apply.operation);
             events::answer_of(tx, apply.id, apply.operation).await?
         }
         Applying::Decided(None, answer) => answer,
@@ -30,7 +30,7 @@ pub(super) async fn apply_in(tx: &Tx<'_>, apply: &Apply) -> Sql<Option<Applied>>
             if changed.write(tx).await?.is_empty() {
                 return Err(Fault::again(format!("execution {} was changed by another process; try again", apply.id)));
             }
-            written.tell(&entry.head, tx);
+            written.committed(&entry.head).for_each(|written| tx.told().wrote(written));
             answer
         }
     };

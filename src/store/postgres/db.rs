@@ -1,10 +1,10 @@
-//! Reads and transactions on the connections of the pool: what runs again and what is asked again is decided here for
-//! everybody but the writer (R1, R2). Knows no table.
+//! Reads and transactions, on the connections of the pool and on those of somebody's own: what runs again and what is asked
+//! again is decided here for everybody but the writer (R1, R2). Knows no table.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
@@ -13,15 +13,15 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
-use super::fault::{CLOSED, Fault, Sql};
-use super::migrate::{self, Hands};
+use super::fault::{CLOSED, Fault, Kind, Sql};
+use super::migrate::{self, Hand, Hands};
 use super::policies::{Policies, PolicyReader};
 use super::pool::{self, Connection, Connector};
 use super::retry::Retry;
 use super::settings::PostgresSettings;
 use super::tls::Target;
+use super::told::{Told, Uncertain};
 use super::vendor::Vendor;
-use crate::model::id::OperationId;
 use crate::store::observer::{Committed, Connections, Observed};
 use crate::store::{Result, crash};
 
@@ -53,17 +53,19 @@ pub(super) struct Reading<'env> {
     env: PhantomData<&'env ()>,
 }
 
-/// A connection from the pool. Taken out of it, and so closed, unless what ran on it ended well.
-struct Link {
-    object: Option<Object>,
-    clean: bool,
+/// What statements are sent on.
+enum Link {
+    /// A connection from the pool. Taken out of it, and so closed, unless what ran on it ended well.
+    Pooled { object: Option<Object>, clean: bool },
+    /// One of somebody's own, who closes it unless what ran on it ended well.
+    Own(Arc<Connection>),
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         // A future that was dropped half-way may leave a transaction open; nobody may come into that.
-        if !self.clean {
-            drop(self.object.take().map(Object::take));
+        if let Link::Pooled { object, clean: false } = self {
+            drop(object.take().map(Object::take));
         }
     }
 }
@@ -81,7 +83,10 @@ impl<'env> Deref for Tx<'env> {
 
 impl Reading<'_> {
     pub(super) fn client(&self) -> &Client {
-        self.link.object.as_ref().expect("a pooled connection is there until it is dropped")
+        match &self.link {
+            Link::Pooled { object, .. } => object.as_ref().expect("a pooled connection is there until it is dropped"),
+            Link::Own(connection) => connection,
+        }
     }
 
     /// Runs a statement for its rows.
@@ -125,7 +130,9 @@ impl Reading<'_> {
 
     /// The connection may be used by the next one.
     fn give_back(mut self) {
-        self.link.clean = true;
+        if let Link::Pooled { clean, .. } = &mut self.link {
+            *clean = true;
+        }
     }
 }
 
@@ -139,22 +146,36 @@ impl Db {
         Ok(Db { connector, pool, tender, policies: Arc::default(), settings, observed: Observed::default() })
     }
 
+    /// How transactions begin, and whether they have to be told.
+    pub(super) fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
     /// A connection of the caller's own, outside the pool: for the set-up, and for what stays.
     pub(super) async fn connect(&self) -> Sql<Connection> {
         self.connector.connect().await
     }
 
-    /// Brings the schema up to date, or checks it, on connections of its own.
+    /// Brings the schema up to date, or checks it, on connections of its own. Begins again where one breaks: every part
+    /// of it may run twice.
     pub(super) async fn migrate(&self) -> Result<()> {
-        let setting_up = async {
-            let (work, sign) = (self.connect().await?, self.connect().await?);
-            let version = work.query_typed(Vendor::QUESTION, &[]).await?;
-            let version = version.first().ok_or_else(|| Fault::internal("the database does not say what it is"))?;
-            let vendor = Vendor::of(version.try_get(0)?);
-            Ok((work, sign, vendor))
-        };
-        let (work, sign, vendor) = setting_up.await.map_err(|fault: Fault| fault.error)?;
-        let hands = Hands { work: &work, sign: &sign };
+        let mut retry = self.patience();
+        loop {
+            let Err(fault) = self.migrate_once().await else { return Ok(()) };
+            if !fault.may_run_again() || !retry.again().await {
+                return Err(fault.error);
+            }
+        }
+    }
+
+    async fn migrate_once(&self) -> Sql<()> {
+        let (work, sign) = (self.connect().await?, self.connect().await?);
+        let version = work.query_typed(Vendor::QUESTION, &[]).await?;
+        let version = version.first().ok_or_else(|| Fault::internal("the database does not say what it is"))?;
+        let vendor = Vendor::of(version.try_get(0)?);
+        let begin = self.connector.reads_in_transactions().then(|| self.connector.begin());
+        let hand = |client| Hand { client, begin: begin.as_deref() };
+        let hands = Hands { work: hand(&work), sign: hand(&sign) };
         migrate::run(hands, vendor, self.settings.migrates).await.map(drop)
     }
 
@@ -169,6 +190,13 @@ impl Db {
     /// Who is told of commits.
     pub(super) fn observed(&self) -> &Observed {
         &self.observed
+    }
+
+    /// Tells of commits.
+    pub(super) fn tell(&self, committed: &[Committed]) {
+        if let Some(observer) = self.observed.get().filter(|_| !committed.is_empty()) {
+            observer.committed(committed);
+        }
     }
 
     /// How the connections of the pool stand.
@@ -188,13 +216,24 @@ impl Db {
             return Err(Fault::unavailable(CLOSED));
         }
         let object = pool::take(&self.pool, self.connector.place()).await?;
-        Ok(Reading {
-            link: Link { object: Some(object), clean: false },
+        Ok(self.reading_on(Link::Pooled { object: Some(object), clean: false }))
+    }
+
+    fn reading_on<'env>(&self, link: Link) -> Reading<'env> {
+        Reading {
+            link,
             policies: Arc::clone(&self.policies),
             settings: Arc::clone(&self.settings),
             failed: AtomicBool::new(false),
             env: PhantomData,
-        })
+        }
+    }
+
+    /// Where one connection was lost, those that wait in the pool lead to the same that is gone.
+    fn forget_idle(&self, fault: &Fault) {
+        if fault.kind == Kind::Lost {
+            let _ = self.pool.retain(|_, _| false);
+        }
     }
 
     fn patience(&self) -> Retry {
@@ -214,20 +253,10 @@ impl Db {
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::lost("PostgreSQL did not answer in time; try again"),
             };
-            if !(fault.is_again() || fault.kind == super::fault::Kind::Lost) || !retry.again().await {
+            self.forget_idle(&fault);
+            if !fault.may_run_again() || !retry.again().await {
                 return Err(fault.error);
             }
-        }
-    }
-
-    /// Tells what is committed: what was written from `from` on, and of what was uncertain before that what was found.
-    fn tell(&self, written: &mut Vec<Committed>, from: usize, found: &[OperationId]) {
-        let Some(observer) = self.observed.get() else { return };
-        let mut committed = written.split_off(from);
-        written.retain(|earlier| found.contains(&earlier.operation));
-        written.append(&mut committed);
-        if !written.is_empty() {
-            observer.committed(written);
         }
     }
 
@@ -257,8 +286,7 @@ impl Db {
         run: impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync,
     ) -> Result<T> {
         let mut retry = self.patience();
-        // What was written by runs of which it is not known whether they took effect.
-        let mut uncertain = Vec::new();
+        let mut uncertain = Uncertain::default();
         loop {
             let limit = retry.left().max(SHORTEST);
             let fault = match tokio::time::timeout(limit, self.transaction_once(&run, &mut uncertain)).await {
@@ -266,7 +294,8 @@ impl Db {
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::lost("PostgreSQL did not answer in time; it is not known whether it wrote"),
             };
-            if !(fault.is_again() || fault.kind == super::fault::Kind::Lost) || !retry.again().await {
+            self.forget_idle(&fault);
+            if !fault.may_run_again() || !retry.again().await {
                 return Err(fault.error);
             }
         }
@@ -275,12 +304,38 @@ impl Db {
     async fn transaction_once<'env, T: Send>(
         &self,
         run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
-        uncertain: &mut Vec<Committed>,
+        uncertain: &mut Uncertain,
     ) -> Sql<T> {
-        let reading: Reading<'env> = self.reading().await?;
-        let tx = Tx(reading, Told::default());
-        tx.batch(&self.connector.begin()).await?;
-        let done = match run(&tx).await {
+        let tx = Tx(self.reading().await?, Told::default());
+        let (done, clean) = self.within(&tx, run, uncertain).await;
+        if clean {
+            tx.0.give_back();
+        }
+        done
+    }
+
+    /// One transaction on a connection of the caller's own, once; and whether the connection may be used on.
+    pub(super) async fn transaction_on<'env, T: Send>(
+        &self,
+        own: &Arc<Connection>,
+        run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
+        uncertain: &mut Uncertain,
+    ) -> (Sql<T>, bool) {
+        let tx = Tx(self.reading_on(Link::Own(Arc::clone(own))), Told::default());
+        self.within(&tx, run, uncertain).await
+    }
+
+    /// Begins, runs and commits; and whether the connection is without a transaction after that.
+    async fn within<'env, T: Send>(
+        &self,
+        tx: &Tx<'env>,
+        run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
+        uncertain: &mut Uncertain,
+    ) -> (Sql<T>, bool) {
+        if let Err(fault) = tx.batch(&self.connector.begin()).await {
+            return (Err(fault), false);
+        }
+        let done = match run(tx).await {
             // Somebody swallowed an error; COMMIT would roll back without a word.
             Ok(_) if tx.failed.load(Ordering::Relaxed) => {
                 Err(Fault::internal("a transaction went on after an error in it"))
@@ -290,52 +345,26 @@ impl Db {
         match done {
             Ok(value) => {
                 crash::point("before_commit");
-                let (certain, repeated) = tx.1.take();
-                let before = uncertain.len();
-                // They stay when this is dropped half-way.
-                uncertain.extend(certain);
-                match tx.commit().await {
-                    Ok(()) => self.tell(uncertain, before, &repeated),
-                    Err(fault) => {
-                        if fault.kind != super::fault::Kind::Lost {
-                            uncertain.truncate(before);
-                        }
-                        return Err(fault);
-                    }
+                let stored = tx.1.remember(uncertain);
+                if let Err(fault) = tx.commit().await {
+                    return (Err(fault), false);
                 }
+                self.tell(&uncertain.stored(&stored));
                 crash::point("after_commit");
-                tx.0.give_back();
-                Ok(value)
+                (Ok(value), true)
             }
             Err(fault) => {
-                if !fault.ends_connection() && tx.batch("ROLLBACK").await.is_ok() {
-                    tx.0.give_back();
-                }
-                Err(fault)
+                let clean = !fault.ends_connection() && tx.batch("ROLLBACK").await.is_ok();
+                (Err(fault), clean)
             }
         }
     }
 }
 
-/// What a run of a transaction wrote, to be told after its commit, and what it found written by an earlier run.
-#[derive(Default)]
-struct Told(Mutex<(Vec<Committed>, Vec<OperationId>)>);
-
-impl Told {
-    fn take(&self) -> (Vec<Committed>, Vec<OperationId>) {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
 impl Tx<'_> {
-    /// Says what was written to an execution, to be told after the commit.
-    pub(super) fn wrote(&self, written: Committed) {
-        self.1.0.lock().unwrap_or_else(PoisonError::into_inner).0.push(written);
-    }
-
-    /// Says that an operation was found among the events.
-    pub(super) fn found(&self, operation: OperationId) {
-        self.1.0.lock().unwrap_or_else(PoisonError::into_inner).1.push(operation);
+    /// What is to be told of it after its commit.
+    pub(super) fn told(&self) -> &Told {
+        &self.1
     }
 
     /// The database bounds statements, but no commit: we do, by closing the socket and never by cancelling, which would
