@@ -39,7 +39,7 @@ pub struct Ticket {
     departure: Departure,
     left: bool,
     /// The request that waits, and its waiting, where spans are made.
-    spans: Option<Spans>,
+    spans: Option<Box<Spans>>,
     /// The tool's calls are sent twice by some client (`unkeyed = "coalesce"`).
     pub(super) coalesces: bool,
 }
@@ -54,12 +54,12 @@ struct Spans {
 }
 
 impl Spans {
-    fn begin(head: &Head) -> Option<Spans> {
+    fn begin(head: &Head) -> Option<Box<Spans>> {
         let request = here::span();
         request.place()?;
         let wait = here::child("wait");
         wait.set("durable_mcp.execution", head.id().to_string());
-        Some(Spans { wait, answer: None, request })
+        Some(Box::new(Spans { wait, answer: None, request }))
     }
 }
 

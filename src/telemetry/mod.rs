@@ -6,5 +6,8 @@ pub mod here;
 pub mod place;
 pub mod span;
 
+#[cfg(test)]
+mod tests;
+
 pub use place::Place;
 pub use span::{Counts, Made, Span, Traces};

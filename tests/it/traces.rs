@@ -11,9 +11,11 @@ use crate::cases_scene::{Caller, Scene, execution, id_of, text};
 use crate::crash_scene::Call;
 use crate::metrics::scrape;
 use crate::replicas_scene::{Fleet, offers};
+use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Setup};
+use crate::support::raw_stdio::RawStdio;
 use crate::support::raw_worker::RawWorker;
-use crate::support::servers::Nobody;
+use crate::support::servers::{Nobody, kit_stdio};
 use crate::support::{DEADLINE, eventually_async};
 use crate::telemetry_scene::{Collector, Got};
 
@@ -239,4 +241,24 @@ async fn the_standards_own_variables_say_where_traces_go() {
     program.sigterm().await;
     assert!(program.stderr().contains("grpc is not spoken here"), "{}", program.stderr());
     assert_eq!(collector.named("execution").len(), 1, "no other was told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrap_tells_of_its_client_as_a_server_does() {
+    let collector = Collector::start().await;
+    let setup = Setup::new(&told_to(&collector));
+    let ledger = Ledger::in_folder(setup.folder());
+    let target = setup.wrap(&kit_stdio(&["--ledger", ledger.path()]));
+    let mut client = RawStdio::open(&target, "2025-11-25").await;
+    let meta = json!({"traceparent": parent()});
+    let params = json!({"name": "append", "arguments": {"text": "wrapped"}, "_meta": meta});
+    let answer = client.request(json!(7), "tools/call", params).await;
+    assert_eq!(text(&answer), "appended wrapped");
+    let mut process = client.close_stdin();
+    process.exit(DEADLINE).await;
+    let spans: Vec<Got> = collector.spans().into_iter().filter(|span| span.trace == TRACE).collect();
+    assert_connected(&spans);
+    let names: BTreeSet<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+    let wanted = ["answer", "attempt", "call", "execution", "submit", "tools/call", "wait"];
+    assert_eq!(names, BTreeSet::from(wanted), "{spans:#?}");
 }
