@@ -54,6 +54,7 @@ mod matrix_client;
 mod matrix_scene;
 mod matrix_table;
 mod operate;
+mod postgres_between;
 mod postgres_cluster;
 mod postgres_conformance;
 mod postgres_outages;
