@@ -1,6 +1,8 @@
 //! The conformance suite on a real PostgreSQL: a cluster of its own for each test, a schema for each case.
 
 mod cluster;
+mod failing;
+mod writing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

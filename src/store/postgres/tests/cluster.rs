@@ -32,4 +32,14 @@ impl Cluster {
     pub(super) fn url(&self) -> String {
         self.0.url()
     }
+
+    /// Ends as on a power cut.
+    pub(super) async fn kill(&mut self) {
+        self.0.kill().await;
+    }
+
+    /// Starts it again on what it had stored.
+    pub(super) async fn start_again(&mut self) {
+        self.0.start_again().await;
+    }
 }
