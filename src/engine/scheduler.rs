@@ -167,6 +167,8 @@ impl Engine {
     }
 
     async fn scheduler_loop(self: Arc<Self>) {
+        // Nor does who has just begun know how long the store was away.
+        self.be_patient();
         loop {
             let next_at_ms = match self.settle_due_by(Some(Instant::now() + LATE)).await {
                 Ok(at_ms) => at_ms,

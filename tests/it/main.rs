@@ -56,6 +56,7 @@ mod matrix_table;
 mod metrics;
 mod metrics_boards;
 mod operate;
+mod postgres_between;
 mod postgres_cluster;
 mod postgres_conformance;
 mod postgres_outages;

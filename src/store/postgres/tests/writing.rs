@@ -40,7 +40,7 @@ async fn a_call_with_a_free_key_is_stored_and_ended_without_a_read() {
     scene.store.close().await;
     let before = reads(&counted).await;
     let mut ids = Vec::new();
-    let mut scene = scene.another(&schema).await.unwrap();
+    let scene = scene.another(&schema).await.unwrap();
     for key in 0..20 {
         let submit = scene.keyed(&format!("key-{key}"), "{}");
         ids.push(scene.completed(submit, "2").await.unwrap().id());
@@ -59,7 +59,7 @@ async fn a_call_with_a_free_key_is_stored_and_ended_without_a_read() {
     let read = reads(&counted).await - before;
     // The first of them read for its policy; twenty that read would have looked for the operations of twenty rows.
     assert!(read < 10, "{read} scans of events and policies for {} calls", ids.len());
-    let mut scene = scene.another(&schema).await.unwrap();
+    let scene = scene.another(&schema).await.unwrap();
     for id in ids {
         assert_eq!(scene.head(id).await.unwrap().state, State::Completed);
         scene.check_row(id).await.unwrap();
