@@ -348,6 +348,9 @@ impl Db {
                 crash::point("before_commit");
                 let stored = tx.1.remember(uncertain);
                 if let Err(fault) = tx.commit().await {
+                    if fault.kind != Kind::Lost {
+                        uncertain.forget(&stored);
+                    }
                     return (Err(fault), false);
                 }
                 self.tell(&uncertain.stored(&stored));
