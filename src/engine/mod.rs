@@ -25,6 +25,7 @@ pub mod peers;
 pub mod remote;
 pub mod running;
 pub mod scheduler;
+pub mod series;
 mod served_tasks;
 pub mod sessions;
 pub mod slots;
@@ -180,6 +181,8 @@ pub struct Engine {
     unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
     settling: scheduler::Settling,
+    repeats: series::Repeats,
+    recent: series::Recent,
     draining: CancellationToken,
     halting: CancellationToken,
     stop: CancellationToken,
@@ -222,6 +225,8 @@ impl Engine {
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),
             settling: scheduler::Settling::default(),
+            repeats: series::Repeats::default(),
+            recent: series::Recent::default(),
             draining: CancellationToken::new(),
             halting: CancellationToken::new(),
             stop: CancellationToken::new(),

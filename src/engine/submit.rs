@@ -56,6 +56,15 @@ impl Engine {
     /// Stores the call or finds the execution that takes it. The ticket is the caller's hold on it. Cancel safe: what is
     /// stored is started, whether or not the caller is still there.
     pub async fn submit(self: &Arc<Self>, call: Call) -> Result<Ticket> {
+        let Principal { namespace, subject, .. } = call.principal.clone();
+        let ticket = self.take(call).await?;
+        if ticket.attached {
+            self.count_repeat(&namespace, &subject);
+        }
+        Ok(ticket)
+    }
+
+    async fn take(self: &Arc<Self>, call: Call) -> Result<Ticket> {
         let arguments_hash = arguments::hash(&call.arguments, call.tool.service.key_argument.as_deref())?;
         if let Some(ticket) = self.repeated(&call, &arguments_hash).await? {
             return Ok(ticket);

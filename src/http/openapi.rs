@@ -14,7 +14,7 @@ use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
 use super::refusal::{PROBLEM_JSON, Refusal, json};
-use super::{caller, events, executions, health, sessions, tools, worker, workers};
+use super::{caller, events, executions, health, series, sessions, tools, totals, worker, workers};
 
 #[cfg(test)]
 mod tests;
@@ -47,6 +47,8 @@ mod tests;
         workers::drain_one,
         sessions::list,
         sessions::close,
+        totals::show,
+        series::show,
         caller::show,
         worker::register::register,
         worker::register::deregister,
@@ -67,6 +69,7 @@ mod tests;
         (name = "orders", description = "Cancel, retry, resolve. Each is an event with its principal and reason."),
         (name = "events", description = "What happens, as it happens."),
         (name = "tools", description = "What is offered, its policy, and who said so."),
+        (name = "numbers", description = "How much there is, and how it goes. Counted from what the caller may see."),
         (name = "caller", description = "Who one is to this server."),
         (name = "worker", description = "The worker protocol; needs the scope `work`. Everything may be repeated."),
         (name = "health", description = "For supervisors; needs no credential."),

@@ -9,6 +9,7 @@ mod encoding;
 mod input;
 mod open;
 pub mod postgres;
+pub mod series;
 mod session;
 pub mod sqlite;
 mod task;
@@ -22,6 +23,7 @@ pub use input::{
 };
 pub use open::open;
 pub use postgres::PostgresSettings;
+pub use series::SeriesStore;
 pub use session::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
     StreamMessage, StreamRow, StreamSeen,
@@ -334,7 +336,7 @@ pub struct UpstreamRow {
 
 /// A driver. Object-safe; every method may be called from any task. A method that writes returns after its commit.
 #[async_trait]
-pub trait Store: SessionStore + Send + Sync + 'static {
+pub trait Store: SessionStore + SeriesStore + Send + Sync + 'static {
     /// Stores a call, or finds the execution that takes it.
     async fn submit(&self, submit: Submit) -> Result<SubmitOutcome>;
 

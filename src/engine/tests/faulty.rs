@@ -13,6 +13,7 @@ use crate::store::{
     self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
+use crate::store::series::{Log, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, Whose};
 use crate::store::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
 use crate::store::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
 use crate::store::{
@@ -105,6 +106,26 @@ impl SessionStore for Faulty {
     }
     async fn prune_sessions(&self, retention: SessionRetention) -> Result<usize> {
         self.inner.prune_sessions(retention).await
+    }
+}
+
+#[async_trait]
+impl SeriesStore for Faulty {
+    async fn standing(&self, whose: Whose, now_ms: i64) -> Result<Standing> {
+        self.inner.standing(whose, now_ms).await
+    }
+    async fn logs(&self, ids: Vec<ExecutionId>) -> Result<Vec<Log>> {
+        self.inner.logs(ids).await
+    }
+    async fn series_closed_until(&self) -> Result<i64> {
+        self.inner.series_closed_until().await
+    }
+    async fn put_series(&self, put: PutSeries) -> Result<()> {
+        self.pass("put_series")?;
+        self.inner.put_series(put).await
+    }
+    async fn series(&self, query: SeriesQuery) -> Result<Vec<SeriesRow>> {
+        self.inner.series(query).await
     }
 }
 

@@ -26,6 +26,7 @@ mod sessions;
 mod settings;
 mod tasks;
 mod tls;
+mod totals;
 mod twins;
 mod vendor;
 mod watch;

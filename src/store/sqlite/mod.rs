@@ -28,6 +28,7 @@ mod sessions;
 mod settings;
 mod submit;
 mod tasks;
+mod totals;
 mod transfer;
 mod turns;
 mod tx;
