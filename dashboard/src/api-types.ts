@@ -250,6 +250,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells how it went: throughput, latency, losses and recoveries, step by step. */
+        get: operations["numbers_over_time"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions": {
         parameters: {
             query?: never;
@@ -310,6 +327,23 @@ export interface paths {
         };
         /** Shows one tool with its definition. */
         get: operations["tools_show"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/totals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Counts what there is now: stored executions by state, the queue, workers. */
+        get: operations["numbers_now"];
         put?: never;
         post?: never;
         delete?: never;
@@ -595,6 +629,30 @@ export interface components {
             retried_as?: string | null;
             /** @description Where it stands; for a retry of one that had ended, the new one. */
             state?: string | null;
+        };
+        /** @description Executions by state. */
+        ByState: {
+            /**
+             * Format: int64
+             * @description All of them.
+             */
+            all: number;
+            /** Format: int64 */
+            cancelled: number;
+            /** Format: int64 */
+            completed: number;
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            leased: number;
+            /** Format: int64 */
+            ready: number;
+            /** Format: int64 */
+            scheduled: number;
+            /** Format: int64 */
+            unknown: number;
+            /** Format: int64 */
+            waiting: number;
         };
         /** @description Who calls, and what for. */
         Caller: {
@@ -920,6 +978,15 @@ export interface components {
             /** Format: int64 */
             total_left_ms: number;
         };
+        /** @description Quantiles of completed calls, in milliseconds, at most 3.2 % off. */
+        Latency: {
+            /** Format: int64 */
+            p50_ms: number;
+            /** Format: int64 */
+            p95_ms: number;
+            /** Format: int64 */
+            p99_ms: number;
+        };
         /** @description A lease as it is shown. */
         Lease: {
             /** @description When it ends without a heartbeat. */
@@ -934,6 +1001,80 @@ export interface components {
         Moved: {
             state: string;
             status: string;
+        };
+        /** @description What happened in a span of time. Each number counts events of the log that lie in it, but for `repeats`. */
+        Numbers: {
+            /**
+             * Format: int64
+             * @description Attempts that were started.
+             */
+            attempts: number;
+            /**
+             * Format: int64
+             * @description Calls that were cancelled.
+             */
+            cancelled: number;
+            /**
+             * Format: int64
+             * @description Calls that completed.
+             */
+            completed: number;
+            /**
+             * Format: int64
+             * @description Calls that were refused, since their key stands for another call.
+             */
+            conflicts: number;
+            /**
+             * Format: double
+             * @description Lost attempts for each attempt; absent when there was none.
+             */
+            crash_rate?: number | null;
+            /**
+             * Format: int64
+             * @description Calls that failed.
+             */
+            failed: number;
+            latency?: components["schemas"]["Latency"] | null;
+            /**
+             * Format: int64
+             * @description Attempts that were lost: nobody learnt then how they went.
+             */
+            lost: number;
+            /**
+             * Format: int64
+             * @description Calls that completed although an attempt of theirs was lost.
+             */
+            recovered: number;
+            /**
+             * Format: int64
+             * @description Calls that were answered by an execution that was there. They leave no event: each process counts them.
+             */
+            repeats: number;
+            /**
+             * Format: int64
+             * @description Attempts that were ordered after one that ended without a result.
+             */
+            retried: number;
+            /**
+             * Format: int64
+             * @description Results and reports that came under an old token, or for what has ended. They changed nothing.
+             */
+            stale_writes: number;
+            /**
+             * Format: int64
+             * @description Calls that were stored.
+             */
+            submitted: number;
+            /**
+             * Format: int64
+             * @description Of these, those whose result says `isError`.
+             */
+            tool_errors: number;
+            /**
+             * Format: int64
+             * @description Calls whose outcome became unknown.
+             */
+            unknown: number;
         };
         /** @description What an order did. */
         OrderDone: {
@@ -962,6 +1103,19 @@ export interface components {
             title: string;
             /** @description `about:blank`: `code` says which problem it is. */
             type: string;
+        };
+        /** @description What waits for a worker. */
+        Queue: {
+            /**
+             * Format: int64
+             * @description So many: ready ones, and scheduled ones whose time came.
+             */
+            depth: number;
+            /**
+             * Format: int64
+             * @description How long the one waits that has waited longest, in milliseconds; absent when none waits.
+             */
+            oldest_age_ms?: number | null;
         };
         /** @description Whether calls can be served. */
         Readiness: {
@@ -1045,6 +1199,24 @@ export interface components {
         RetryOrder: {
             /** @description Why; up to 1,000 characters. It is kept in the log. */
             reason: string;
+        };
+        /** @description How it went. */
+        Series: {
+            /** @description When it was counted; the last step goes on. */
+            at: components["schemas"]["Time"];
+            /** @description The beginning of the first step. */
+            from: components["schemas"]["Time"];
+            /** @description How far back: `15m`, `1h` or `24h`. */
+            range: string;
+            /**
+             * Format: int64
+             * @description How long each step is, in milliseconds.
+             */
+            step_ms: number;
+            /** @description The steps, the oldest first, those in which nothing happened too. */
+            steps: components["schemas"]["Step"][];
+            /** @description All steps together. */
+            sum: components["schemas"]["Numbers"];
         };
         /** @description A page of sessions, by id. */
         SessionList: {
@@ -1179,6 +1351,17 @@ export interface components {
             /** @description Living workers that registered it. */
             workers: number;
         };
+        /** @description How much there is. */
+        Totals: {
+            /** @description When it was counted. */
+            at: components["schemas"]["Time"];
+            /** @description Executions that are stored, by state. */
+            executions: components["schemas"]["ByState"];
+            /** @description Those that could run now and wait for a worker. */
+            queue: components["schemas"]["Queue"];
+            /** @description Workers that the caller may see. */
+            workers: components["schemas"]["WorkerCount"];
+        };
         /** @description What offers tools. */
         Upstream: {
             /** @description Its name. */
@@ -1211,6 +1394,15 @@ export interface components {
             ran: string;
             /** @description Where it stands. */
             state: string;
+        };
+        /** @description Workers by what they do. */
+        WorkerCount: {
+            /** @description Those that finish what they have. */
+            draining: number;
+            /** @description Those that ended, or were found dead, within a day. */
+            gone: number;
+            /** @description Those that take calls. */
+            running: number;
         };
         /** @description Every worker. */
         WorkerList: {
@@ -2437,6 +2629,74 @@ export interface operations {
             };
         };
     };
+    numbers_over_time: {
+        parameters: {
+            query?: {
+                /** @description How far back: `15m` (by the minute; the default), `1h` (by the minute) or `24h` (by ten minutes). */
+                range?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The steps, and all of them together. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
+                };
+            };
+            /** @description A parameter or the body is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A credential is missing or not known. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or the caller may not see it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store can not answer now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     sessions_list: {
         parameters: {
             query?: {
@@ -2670,6 +2930,71 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Tool"];
+                };
+            };
+            /** @description A parameter or the body is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A credential is missing or not known. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or the caller may not see it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store can not answer now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    numbers_now: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How much there is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Totals"];
                 };
             };
             /** @description A parameter or the body is wrong. */

@@ -18,6 +18,9 @@ export type BulkOrder = Schemas["BulkOrder"];
 export type BulkDone = Schemas["BulkDone"];
 export type OrderDone = Schemas["OrderDone"];
 export type Caller = Schemas["Caller"];
+export type Totals = Schemas["Totals"];
+export type Series = Schemas["Series"];
+export type Numbers = Schemas["Numbers"];
 
 /** A path of the API that answers a GET; a misspelt one does not compile. */
 export type Route = { [P in keyof paths]: paths[P] extends { get: unknown } ? P : never }[keyof paths];

@@ -24,7 +24,7 @@ use crate::model::tally::Tally;
 
 /// The route. It expects an [`Access`] among the request's extensions.
 pub fn routes(engine: Arc<Engine>) -> Router {
-    Router::new().route("/api/v1/series", get(show)).with_state(engine)
+    Router::new().route("/api/v1/series", get(over_time)).with_state(engine)
 }
 
 /// How it went.
@@ -41,12 +41,12 @@ pub struct Series {
     /// All steps together.
     sum: Numbers,
     /// The steps, the oldest first, those in which nothing happened too.
-    steps: Vec<Step>,
+    steps: Vec<SeriesStep>,
 }
 
 /// A step.
 #[derive(Serialize, ToSchema)]
-pub struct Step {
+pub struct SeriesStep {
     /// Its beginning.
     at: Time,
     /// What happened in it.
@@ -131,7 +131,7 @@ impl From<&Tally> for Numbers {
     params(("range" = Option<String>, Query, description = "How far back: `15m` (by the minute; the default), `1h` (by the minute) or `24h` (by ten minutes).")),
     responses(Refused, (status = 200, description = "The steps, and all of them together.", body = Series)),
 )]
-pub(super) async fn show(
+pub(super) async fn over_time(
     State(engine): State<Arc<Engine>>,
     Extension(access): Extension<Access>,
     RawQuery(query): RawQuery,
@@ -150,7 +150,8 @@ pub(super) async fn show(
     let range = wanted.unwrap_or(Range::QuarterHour);
     let series = engine.series(range, &whose(&access)).await.map_err(|error| Refusal::engine(&error))?;
     let at_ms = (0..).map(|step: i64| series.from_ms + step * series.step_ms);
-    let steps = series.steps.iter().zip(at_ms).map(|(tally, at_ms)| Step { at: Time(at_ms), numbers: tally.into() });
+    let steps =
+        series.steps.iter().zip(at_ms).map(|(tally, at_ms)| SeriesStep { at: Time(at_ms), numbers: tally.into() });
     let view = Series {
         range: range.as_str(),
         step_ms: series.step_ms,

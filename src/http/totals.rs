@@ -22,7 +22,7 @@ use crate::store::series::{Standing, Whose};
 
 /// The route. It expects an [`Access`] among the request's extensions.
 pub fn routes(engine: Arc<Engine>) -> Router {
-    Router::new().route("/api/v1/totals", get(show)).with_state(engine)
+    Router::new().route("/api/v1/totals", get(now)).with_state(engine)
 }
 
 /// How much there is.
@@ -97,7 +97,7 @@ impl ByState {
     tag = "numbers",
     responses(Refused, (status = 200, description = "How much there is.", body = Totals)),
 )]
-pub(super) async fn show(
+pub(super) async fn now(
     State(engine): State<Arc<Engine>>,
     Extension(access): Extension<Access>,
     RawQuery(query): RawQuery,

@@ -9,11 +9,11 @@ use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
 use crate::model::execution::{Head, State};
 use crate::model::id::{ExecutionId, ProcessId};
+use crate::store::series::{Log, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, Whose};
 use crate::store::{
     self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
-use crate::store::series::{Log, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, Whose};
 use crate::store::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
 use crate::store::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
 use crate::store::{

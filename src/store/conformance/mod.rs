@@ -12,6 +12,8 @@ mod scene;
 mod series;
 mod sessions;
 mod storms;
+#[cfg(test)]
+pub(crate) mod story;
 mod submissions;
 mod tasks;
 mod workers;

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 
+use super::SqliteStore;
 use super::events;
 use super::fault::{Fault, Sql};
 use super::lists::Read;
 use super::tx::Tx;
-use super::SqliteStore;
 use crate::model::execution::State;
 use crate::model::id::ExecutionId;
-use crate::store::series::{Counted, Log, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, Whose};
 use crate::store::Result;
+use crate::store::series::{Counted, Log, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, Whose};
 
 #[async_trait]
 impl SeriesStore for SqliteStore {
@@ -56,8 +56,8 @@ fn standing(read: Read<'_>, whose: &Whose, now_ms: i64) -> Sql<Standing> {
         whose => states(read.connection, whose)?,
     };
     let mut statement = read.connection.prepare_cached(QUEUED)?;
-    let (queued, oldest_ms): (i64, Option<i64>) = statement
-        .query_row(params![whose.namespace, whose.principal, now_ms], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let (queued, oldest_ms): (i64, Option<i64>) =
+        statement.query_row(params![whose.namespace, whose.principal, now_ms], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(Standing { states, queued: queued.unsigned_abs(), oldest_ms })
 }
 
