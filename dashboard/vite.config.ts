@@ -13,7 +13,7 @@ export default defineConfig({
   plugins: [minifiedChart],
   esbuild: { jsx: "automatic", jsxImportSource: "preact" },
   build: {
-    target: "es2023",
+    target: "esnext",
     minify: false,
     cssMinify: false,
     modulePreload: false,

@@ -1214,9 +1214,16 @@ export interface components {
              */
             step_ms: number;
             /** @description The steps, the oldest first, those in which nothing happened too. */
-            steps: components["schemas"]["Step"][];
+            steps: components["schemas"]["SeriesStep"][];
             /** @description All steps together. */
             sum: components["schemas"]["Numbers"];
+        };
+        /** @description A step. */
+        SeriesStep: {
+            /** @description Its beginning. */
+            at: components["schemas"]["Time"];
+            /** @description What happened in it. */
+            numbers: components["schemas"]["Numbers"];
         };
         /** @description A page of sessions, by id. */
         SessionList: {

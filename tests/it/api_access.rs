@@ -93,7 +93,7 @@ impl Things {
         match path {
             "/api/v1/executions" | "/api/v1/executions/export" => address += &format!("?id_prefix={id}"),
             "/api/v1/executions/{id}/wait" => address += "?wait_ms=0",
-            "/api/v1/events" => address += "?from=2020-01-01T00:00:00Z&limit=1000",
+            "/api/v1/events" => address += "?from=2020-01-01T00:00:00Z&limit=500",
             "/worker/v1/stats" => address += &format!("?worker_id={}", self.worker),
             _ => {}
         }
@@ -208,7 +208,8 @@ async fn every_route_of_the_document_is_opened_by_its_scopes_and_by_nothing_else
             let token = stage.token("eve", "default", &[scope]).await;
             let answer = stage.ask(route, &nobody, Some(&token)).await;
             if scope == "admin" || opening.contains(&scope) {
-                assert!(![401, 403, 500].contains(&answer.status), "{route:?} with {scope}: {answer:?}");
+                let refused = [401, 500].contains(&answer.status) || code(&answer) == "insufficient_scope";
+                assert!(!refused, "{route:?} with {scope}: {}", answer.text());
                 assert_ne!(code(&answer), "invalid_body", "{route:?}: the request of this test is wrong: {answer:?}");
             } else {
                 assert_eq!(

@@ -30,7 +30,7 @@ use crate::store::Progressed;
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Claim {
     /// The id that the worker made for itself.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = Uuid)]
     worker_id: ProcessId,
     /// Calls it has room for.
     #[schema(minimum = 1)]
@@ -86,7 +86,7 @@ pub(in crate::http) struct Claimed<'a> {
 /// A leased call.
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct Job<'a> {
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = Uuid)]
     execution_id: ExecutionId,
     /// Names the lease in later requests; opaque and secret.
     lease_token: String,
@@ -102,7 +102,7 @@ pub(in crate::http) struct Job<'a> {
     #[schema(value_type = Option<Object>)]
     meta: Option<&'a RawValue>,
     /// The same for every attempt: the tool's key for its own external writes.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = Uuid)]
     effect_key: ExecutionId,
     principal: &'a str,
     namespace: &'a str,
@@ -113,7 +113,7 @@ pub(in crate::http) struct Job<'a> {
     #[schema(value_type = Object)]
     steps: Steps<'a>,
     /// The newest checkpoint of earlier attempts.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<serde_json::Value>)]
     checkpoint: Option<&'a RawValue>,
 }
 

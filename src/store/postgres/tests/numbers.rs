@@ -17,7 +17,7 @@ const MULTIPLY: &str = "INSERT INTO executions SELECT (r).* FROM (SELECT jsonb_p
     'id', n.id, 'shard', strpos('0123456789abcdef', right(n.id::text, 1)) - 1, \
     'principal', CASE WHEN n.i % 1000 = 0 THEN 'rare' ELSE e.principal END, 'tool', 'tool-' || n.i % 7, \
     'created_at_ms', e.created_at_ms + n.i, 'ended_at_ms', e.ended_at_ms + n.i)) AS r \
-    FROM executions e CROSS JOIN (SELECT i, gen_random_uuid() AS id FROM generate_series(1, STORED) AS i) n) x";
+    FROM executions e CROSS JOIN (SELECT i, ('01890000-0000-7000-8000-' || lpad(to_hex(i), 12, '0'))::uuid AS id FROM generate_series(1, STORED) AS i) n) x";
 
 async fn p95<T: PartialEq + std::fmt::Debug>(expected: T, ask: impl AsyncFn() -> T) -> Duration {
     let mut times = Vec::new();
