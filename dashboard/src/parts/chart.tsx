@@ -27,6 +27,7 @@ interface Props {
 }
 
 const HEIGHT = 180;
+const DOTS_MAX = 60;
 const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
 
 export function Chart({ title, times, lines, say, atLeast }: Props) {
@@ -125,9 +126,15 @@ function options(width: number, lines: Line[], atLeast: number, say: (value: num
         stroke: colour(line.colour),
         width: 2,
         ...(line.dash && { dash: line.dash }),
-        points: { show: true, size: 5, fill: colour(line.colour) },
+        points: { show: true, size: 5, fill: colour(line.colour), filter: (plot: uPlot, at: number) => dots(plot.data[at] as (number | null)[]) },
       })),
     ],
     hooks: { setCursor: [(plot: uPlot) => told(plot.cursor.idx ?? undefined)] },
   };
+}
+
+/** Where a dot stands: at each step while there are few, else where no line leads. */
+function dots(values: (number | null)[]): number[] {
+  const alone = (at: number) => values[at - 1] == null && values[at + 1] == null;
+  return values.flatMap((value, at) => (value != null && (values.length <= DOTS_MAX || alone(at)) ? [at] : []));
 }

@@ -81,11 +81,11 @@ function Lately({ sum, range, spanMs }: { sum: Numbers; range: string; spanMs: n
   const within = (more: Record<string, string>) => href("executions", undefined, new URLSearchParams({ ...more, within: range }));
   const { latency } = sum;
   return (
-    <dl class="cards">
+    <dl class="cards cards-four">
       <Card label="Calls that ended" to={within({ state: "completed,failed,cancelled" })} value={ended}>
         {`${rate(ended, spanMs)}, ${count(sum.submitted, "call")} came in`}
       </Card>
-      <Card label="Latency" text={latency ? duration(latency.p50_ms) : "–"}>
+      <Card label="Latency, the median" text={latency ? duration(latency.p50_ms) : "–"}>
         {latency ? `p95 ${duration(latency.p95_ms)}, p99 ${duration(latency.p99_ms)}` : "no result yet"}
       </Card>
       <Card label="Failed" to={within({ state: "failed" })} value={sum.failed} bad={sum.failed > 0}>

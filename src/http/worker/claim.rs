@@ -30,7 +30,7 @@ use crate::store::Progressed;
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Claim {
     /// The id that the worker made for itself.
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     /// Calls it has room for.
     #[schema(minimum = 1)]
@@ -86,7 +86,7 @@ pub(in crate::http) struct Claimed<'a> {
 /// A leased call.
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct Job<'a> {
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String)]
     execution_id: ExecutionId,
     /// Names the lease in later requests; opaque and secret.
     lease_token: String,
@@ -102,7 +102,7 @@ pub(in crate::http) struct Job<'a> {
     #[schema(value_type = Option<Object>)]
     meta: Option<&'a RawValue>,
     /// The same for every attempt: the tool's key for its own external writes.
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String)]
     effect_key: ExecutionId,
     principal: &'a str,
     namespace: &'a str,

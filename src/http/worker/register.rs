@@ -31,7 +31,7 @@ const TOOL_NAME_MAX: usize = 64;
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Register<'a> {
     /// The id that the worker made for itself.
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     /// Its name, for people.
     name: String,
@@ -50,7 +50,7 @@ pub(in crate::http) struct Register<'a> {
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct Greeting {
     /// The id that the worker made for itself.
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     /// A lease lasts so long without a heartbeat.
     lease_ttl_ms: i64,
@@ -187,7 +187,7 @@ fn tool_name(value: &RawValue) -> Result<String, Refusal> {
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Deregister {
     /// The id that the worker made for itself.
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String)]
     worker_id: ProcessId,
 }
 

@@ -36,7 +36,7 @@ const STEP_CHARS_MAX: usize = 255;
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Heartbeat<'a> {
     /// The id that the worker made for itself.
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     #[serde(default, borrow)]
     leases: Vec<HeldLease<'a>>,
@@ -120,7 +120,7 @@ pub(in crate::http) async fn heartbeat(State(desk): Desks, Extension(access): Ca
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Complete<'a> {
     /// The id that the worker made for itself.
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     #[serde(default)]
     lease_token: Option<String>,
@@ -209,7 +209,7 @@ impl Desk {
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Fail {
     /// The id that the worker made for itself.
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     lease_token: String,
     error: Reason,
@@ -279,7 +279,7 @@ pub(in crate::http) async fn fail(State(desk): Desks, Extension(access): Caller,
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Release {
     /// The id that the worker made for itself.
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     lease_token: String,
 }
@@ -309,7 +309,7 @@ pub(in crate::http) async fn release(State(desk): Desks, Extension(access): Call
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct Step<'a> {
     /// The id that the worker made for itself.
-    #[schema(value_type = String, format = Uuid)]
+    #[schema(value_type = String)]
     worker_id: ProcessId,
     lease_token: String,
     name: String,
