@@ -31,6 +31,7 @@ mod tests;
         executions::show,
         executions::events,
         executions::result,
+        executions::piece,
         executions::why,
         executions::wait,
         executions::export,

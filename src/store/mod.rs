@@ -8,6 +8,7 @@ mod deciding;
 mod encoding;
 mod input;
 mod open;
+pub mod piece;
 pub mod postgres;
 pub mod series;
 mod session;
@@ -22,6 +23,7 @@ pub use input::{
     WantedKeys,
 };
 pub use open::open;
+pub use piece::PieceStore;
 pub use postgres::PostgresSettings;
 pub use series::SeriesStore;
 pub use session::{
@@ -336,7 +338,7 @@ pub struct UpstreamRow {
 
 /// A driver. Object-safe; every method may be called from any task. A method that writes returns after its commit.
 #[async_trait]
-pub trait Store: SessionStore + SeriesStore + Send + Sync + 'static {
+pub trait Store: SessionStore + SeriesStore + PieceStore + Send + Sync + 'static {
     /// Stores a call, or finds the execution that takes it.
     async fn submit(&self, submit: Submit) -> Result<SubmitOutcome>;
 

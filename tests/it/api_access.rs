@@ -30,11 +30,12 @@ const WORK: Opens = One(&["work"]);
 const SCOPES: [&str; 6] = ["call", "read", "cancel", "work", "operate", "admin"];
 
 /// The table.
-const ROUTES: [(&str, &str, Opens); 33] = [
+const ROUTES: [(&str, &str, Opens); 34] = [
     ("get", "/api/v1/executions", READ),
     ("get", "/api/v1/executions/{id}", READ),
     ("get", "/api/v1/executions/{id}/events", READ),
     ("get", "/api/v1/executions/{id}/result", READ),
+    ("get", "/api/v1/executions/{id}/payloads/{kind}", READ),
     ("get", "/api/v1/executions/{id}/why", READ),
     ("get", "/api/v1/executions/{id}/wait", READ),
     ("get", "/api/v1/executions/export", READ),
@@ -89,7 +90,7 @@ impl Things {
             path if path.starts_with("/api/v1/sessions") => &self.session,
             _ => &self.execution,
         };
-        let mut address = path.replace("{id}", id).replace("{name}", self.tool);
+        let mut address = path.replace("{id}", id).replace("{name}", self.tool).replace("{kind}", "arguments");
         match path {
             "/api/v1/executions" | "/api/v1/executions/export" => address += &format!("?id_prefix={id}"),
             "/api/v1/executions/{id}/wait" => address += "?wait_ms=0",

@@ -4,6 +4,7 @@
 
 mod api_access;
 mod api_numbers;
+mod api_payloads;
 mod api_schemathesis;
 mod auth;
 mod bench;

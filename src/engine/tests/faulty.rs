@@ -9,6 +9,7 @@ use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
 use crate::model::execution::{Head, State};
 use crate::model::id::{ExecutionId, ProcessId};
+use crate::store::piece::{Piece, PieceStore};
 use crate::store::series::{Log, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, Whose};
 use crate::store::{
     self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
@@ -106,6 +107,13 @@ impl SessionStore for Faulty {
     }
     async fn prune_sessions(&self, retention: SessionRetention) -> Result<usize> {
         self.inner.prune_sessions(retention).await
+    }
+}
+
+#[async_trait]
+impl PieceStore for Faulty {
+    async fn payload_piece(&self, id: ExecutionId, kind: PayloadKind, number: u32) -> Result<Option<Piece>> {
+        self.inner.payload_piece(id, kind, number).await
     }
 }
 

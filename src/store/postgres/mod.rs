@@ -16,6 +16,7 @@ mod migrate;
 mod migrations;
 mod pages;
 mod payloads;
+mod pieces;
 mod policies;
 mod pool;
 mod prune;

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 
 use self::cluster::Cluster;
 use super::{Isolation, PostgresSettings, PostgresStore};
-use super::{events, heads, held, inputs, lists, payloads, registry, sessions, tasks, totals, workers, write};
+use super::{events, heads, held, inputs, lists, payloads, pieces, registry, sessions, tasks, totals, workers, write};
 use crate::store::conformance::{Ground, cases};
 use crate::store::{Result, Store};
 
@@ -75,6 +75,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         sessions::STATEMENTS,
         tasks::STATEMENTS,
         totals::STATEMENTS,
+        pieces::STATEMENTS,
         workers::STATEMENTS,
     ];
     untyped.into_iter().map(|sql| (sql, "")).chain(typed.concat()).collect()

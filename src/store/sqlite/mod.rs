@@ -17,6 +17,7 @@ mod migrate;
 mod open;
 mod pages;
 mod payloads;
+mod pieces;
 mod policies;
 mod prune;
 mod queue;
