@@ -16,6 +16,8 @@ const KEEP_MS: i64 = 86_400_000 + 2 * MINUTE_MS;
 const CLOSE_AFTER_MS: i64 = 30_000;
 /// What is counted and written at once after a time in which nobody counted.
 const CLOSED_AT_ONCE_MS: i64 = 60 * MINUTE_MS;
+/// Minutes in which nothing happened are written down once there are so many, in milliseconds.
+const IDLE_MS: i64 = 10 * MINUTE_MS;
 /// Executions whose logs are read at once.
 const HEADS: usize = 500;
 /// What was counted since the last minute that is kept is told so long without looking again.
@@ -169,19 +171,27 @@ impl Engine {
         Ok(rows)
     }
 
-    /// Counts the minutes that are over, and keeps them.
+    /// The moment before which every minute is over, and all of its events are there.
+    fn minutes_over_ms(&self) -> i64 {
+        minute_of(self.events_settled_before().min(self.now_ms() - CLOSE_AFTER_MS))
+    }
+
+    /// Counts the minutes that are over, and keeps them; those in which nothing happened some together, so that a store
+    /// that nobody uses is hardly ever written to.
     ///
     /// # Errors
     ///
     /// The store's; what was kept before stays.
     pub async fn close_minutes(&self) -> Result<()> {
-        let now_ms = self.now_ms();
-        let over_ms = minute_of(self.events_settled_before().min(now_ms - CLOSE_AFTER_MS));
-        let keep_since_ms = minute_of(now_ms - KEEP_MS);
+        let over_ms = self.minutes_over_ms();
+        let keep_since_ms = minute_of(self.now_ms() - KEEP_MS);
         let mut closed_ms = self.store.series_closed_until().await?.max(keep_since_ms);
         while closed_ms < over_ms && !self.stop.is_cancelled() {
             let until_ms = over_ms.min(closed_ms + CLOSED_AT_ONCE_MS);
             let rows = counted(&*self.store, closed_ms, until_ms).await?;
+            if rows.is_empty() && until_ms - closed_ms < IDLE_MS {
+                break;
+            }
             self.store.put_series(PutSeries { rows, closed_until_ms: Some(until_ms), keep_since_ms }).await?;
             closed_ms = until_ms;
         }
@@ -224,12 +234,19 @@ impl Engine {
 
     /// Keeps numbers: what was counted here always, the minutes where the scheduler runs.
     pub(super) async fn series_loop(self: Arc<Self>, closes: bool) {
+        let mut looked_ms = 0;
         loop {
             if let Err(error) = self.write_repeats().await {
                 tracing::warn!(code = error.code(), "the number of repeats could not be stored: {error}");
             }
-            if closes && let Err(error) = self.close_minutes().await {
-                tracing::warn!(code = error.code(), "the numbers of a minute could not be stored: {error}");
+            let over_ms = self.minutes_over_ms();
+            if closes && over_ms > looked_ms {
+                match self.close_minutes().await {
+                    Ok(()) => looked_ms = over_ms,
+                    Err(error) => {
+                        tracing::warn!(code = error.code(), "the numbers of a minute could not be stored: {error}");
+                    }
+                }
             }
             let next_at_ms = self.now_ms() + self.settings.scheduler_interval_ms;
             tokio::select! {

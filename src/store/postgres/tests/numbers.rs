@@ -6,8 +6,8 @@ use super::cluster::Cluster;
 use super::{Isolation, Schema};
 use crate::model::execution::State;
 use crate::model::tally::{MINUTE_MS, Tally};
-use crate::store::conformance::{Ground, Scene};
 use crate::store::ListQuery;
+use crate::store::conformance::{Ground, Scene};
 use crate::store::series::{Counted, PutSeries, SeriesQuery, SeriesRow, Whose};
 
 const STORED: i64 = 100_000;
