@@ -81,10 +81,6 @@ async function get(path, signal) {
   const response = await send(path, { headers: headers(), ...signal && { signal } });
   return response.json();
 }
-async function getText(path, signal) {
-  const response = await send(path, { headers: headers(), ...signal && { signal } });
-  return response.text();
-}
 async function post(path, body) {
   const content = { "content-type": "application/json" };
   const response = await send(path, { method: "POST", headers: headers(content), body: JSON.stringify(body) });
@@ -621,21 +617,40 @@ function Ask({ order, execution, onClose, onDone }) {
 }
 
 const SHOWN_MAX = 2e4;
-function Payload({ name, text }) {
+function Payload({ name, first, more }) {
+  const [text, setText] = d(first.text);
+  const [read, setRead] = d(1);
   const [exact, setExact] = d(false);
   const [all, setAll] = d(false);
-  const shown = exact ? text : laidOut(text);
+  const [problem, setProblem] = d();
+  A(() => {
+    setText(first.text);
+    setRead(1);
+  }, [first.text, first.pieces]);
+  const whole = first.pieces === 1;
+  const shown = exact || !whole ? text : laidOut(text);
   const cut = !all && shown.length > SHOWN_MAX;
+  const next = () => more?.(read).then(
+    (piece) => {
+      setText(text + piece.text);
+      setRead(read + 1);
+      setProblem(void 0);
+    },
+    (error) => setProblem(error instanceof Error ? error.message : String(error))
+  );
   return /* @__PURE__ */ a$1("figure", { class: "payload", children: [
     /* @__PURE__ */ a$1("figcaption", { children: [
       /* @__PURE__ */ a$1("strong", { children: name }),
       " ",
-      /* @__PURE__ */ a$1("span", { class: "quiet", children: bytes(new Blob([text]).size) }),
-      /* @__PURE__ */ a$1("button", { "aria-pressed": exact, onClick: () => setExact(!exact), children: exact ? "Lay out" : "Exact text" }),
-      /* @__PURE__ */ a$1(Copy, { what: "the exact text", text })
+      /* @__PURE__ */ a$1("span", { class: "quiet", children: whole ? bytes(new Blob([text]).size) : `large: ${read} of ${first.pieces} pieces are here` }),
+      whole && /* @__PURE__ */ a$1("button", { "aria-pressed": exact, onClick: () => setExact(!exact), children: exact ? "Lay out" : "Exact text" }),
+      read === first.pieces && /* @__PURE__ */ a$1(Copy, { what: "the exact text", text })
     ] }),
     /* @__PURE__ */ a$1("pre", { tabIndex: 0, "aria-label": name, children: cut ? shown.slice(0, SHOWN_MAX) : shown }),
-    cut && /* @__PURE__ */ a$1("button", { onClick: () => setAll(true), children: "Show all of it" })
+    cut && /* @__PURE__ */ a$1("button", { onClick: () => setAll(true), children: "Show all that is here" }),
+    " ",
+    read < first.pieces && /* @__PURE__ */ a$1("button", { onClick: next, children: "Get the next piece" }),
+    problem && /* @__PURE__ */ a$1("p", { role: "alert", children: problem })
   ] });
 }
 function laidOut(json) {
@@ -938,56 +953,30 @@ function Payloads({ row }) {
     !may(who, "payloads") ? /* @__PURE__ */ a$1(Empty, { children: "Your credential does not permit to read payloads." }) : wanted ? /* @__PURE__ */ a$1(Texts, { row }) : /* @__PURE__ */ a$1("button", { onClick: () => setWanted(true), children: "Show them" })
   ] });
 }
+async function first(row, kind, signal) {
+  return piece(row, kind, 0, signal).catch((error) => {
+    if (error instanceof Problem && error.code === "not_found") return void 0;
+    throw error;
+  });
+}
+function piece(row, kind, number, signal) {
+  return get(`/api/v1/executions/${row.id}/payloads/${kind}?piece=${number}`, signal);
+}
 function Texts({ row }) {
+  const kind = row.state === "failed" ? "error" : "result";
   const loaded = useLoad(`${row.id} ${row.updated_at}`, async (signal) => {
-    const line = await getText(`/api/v1/executions/export?id_prefix=${row.id}`, signal);
-    const ending2 = await getText(`/api/v1/executions/${row.id}/result`, signal);
-    return { args: member(line, "arguments"), ending: JSON.parse(ending2), text: member(ending2, "result") ?? member(ending2, "rpc_error") };
+    const [args2, ending2] = await Promise.all([first(row, "arguments", signal), first(row, kind, signal)]);
+    return { args: args2, ending: ending2 };
   });
   if (loaded.problem) return /* @__PURE__ */ a$1(Failure, { problem: loaded.problem, reload: loaded.reload });
   if (!loaded.data) return /* @__PURE__ */ a$1(Loading, {});
-  const { args, ending, text } = loaded.data;
+  const { args, ending } = loaded.data;
+  const more = (kind2) => (number) => piece(row, kind2, number);
   return /* @__PURE__ */ a$1($, { children: [
-    args === void 0 ? /* @__PURE__ */ a$1(Empty, { children: "The arguments were deleted by retention." }) : /* @__PURE__ */ a$1(Payload, { name: "Arguments", text: args }),
-    args !== void 0 && /* @__PURE__ */ a$1(Copy, { what: "as a command", text: command(row, args) }),
-    text !== void 0 ? /* @__PURE__ */ a$1(Payload, { name: ending.rpc_error ? "Error of the server" : "Result", text }) : /* @__PURE__ */ a$1(Empty, { children: ending.deleted ? "The result was deleted by retention." : "There is no result." })
+    args ? /* @__PURE__ */ a$1(Payload, { name: "Arguments", first: args, more: more("arguments") }) : /* @__PURE__ */ a$1(Empty, { children: "The arguments were deleted by retention." }),
+    args?.pieces === 1 && /* @__PURE__ */ a$1(Copy, { what: "as a command", text: command(row, args.text) }),
+    ending ? /* @__PURE__ */ a$1(Payload, { name: kind === "error" ? "Error of the server" : "Result", first: ending, more: more(kind) }) : /* @__PURE__ */ a$1(Empty, { children: row.state === "completed" ? "The result was deleted by retention." : "There is no result." })
   ] });
-}
-function member(json, name) {
-  const wanted = JSON.stringify(name);
-  let depth = 0;
-  for (let at = 0; at < json.length; at++) {
-    const letter = json[at];
-    if (letter === "{" || letter === "[") depth++;
-    else if (letter === "}" || letter === "]") depth--;
-    else if (letter === '"') {
-      const end = endOfString(json, at);
-      const isName = depth === 1 && /^\s*:/.test(json.slice(end, end + 8));
-      if (isName && json.slice(at, end) === wanted) {
-        const from = json.indexOf(":", end) + 1;
-        const text = json.slice(from, endOfValue(json, from)).trim();
-        return text === "null" ? void 0 : text;
-      }
-      at = end - 1;
-    }
-  }
-  return void 0;
-}
-function endOfString(json, from) {
-  let at = from + 1;
-  while (at < json.length && json[at] !== '"') at += json[at] === "\\" ? 2 : 1;
-  return at + 1;
-}
-function endOfValue(json, from) {
-  let depth = 0;
-  for (let at = from; at < json.length; at++) {
-    const letter = json[at];
-    if (letter === '"') at = endOfString(json, at) - 1;
-    else if (letter === "{" || letter === "[") depth++;
-    else if ((letter === "}" || letter === "]") && depth-- === 0) return at;
-    else if (letter === "," && depth === 0) return at;
-  }
-  return json.length;
 }
 function command(row, args) {
   return `durable-mcp call ${quoted(row.tool)} --args ${quoted(args)} --url ${quoted(new URL("mcp", document.baseURI).href.replace(/#.*$/, ""))}`;
@@ -1622,7 +1611,7 @@ function OneTool({ name }) {
           ] }, key)) })
         ] })
       ] }),
-      tool.definition && /* @__PURE__ */ a$1(Payload, { name: "Its definition", text: JSON.stringify(tool.definition) })
+      tool.definition && /* @__PURE__ */ a$1(Payload, { name: "Its definition", first: { text: JSON.stringify(tool.definition), pieces: 1 } })
     ] }) })
   ] });
 }

@@ -145,6 +145,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/executions/{id}/payloads/{kind}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows a piece of the exact text of the arguments, of what else of the call goes to the tool (`meta`), of the result or
+         *     of the tool's error.
+         */
+        get: operations["executions_piece"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/executions/{id}/resolve": {
         parameters: {
             query?: never;
@@ -938,7 +958,7 @@ export interface components {
             worker_id: string;
         };
         HeldLease: {
-            checkpoint?: Record<string, never> | null;
+            checkpoint?: unknown;
             lease_token: string;
             progress?: components["schemas"]["Reported"] | null;
         };
@@ -953,7 +973,7 @@ export interface components {
             /** Format: int64 */
             attempt_timeout_ms: number;
             /** @description The newest checkpoint of earlier attempts. */
-            checkpoint?: Record<string, never> | null;
+            checkpoint?: unknown;
             /** @description The same for every attempt: the tool's key for its own external writes. */
             effect_key: string;
             execution_id: string;
@@ -1082,6 +1102,23 @@ export interface components {
             execution: components["schemas"]["Execution"];
             /** @description True when the same had been ordered before; then nothing changed. */
             repeated: boolean;
+        };
+        /** @description A piece of an exact text. */
+        PayloadPiece: {
+            /** @description Which text. */
+            kind: string;
+            /**
+             * Format: int32
+             * @description Its number, from 0.
+             */
+            piece: number;
+            /**
+             * Format: int32
+             * @description How many there are; put together they are the text, byte for byte.
+             */
+            pieces: number;
+            /** @description The piece: at most a mebibyte, never cut inside a character. */
+            text: string;
         };
         /** @description Why a request was not served (RFC 9457). Programs go by `code`. */
         Problem: {
@@ -1268,14 +1305,14 @@ export interface components {
         Step: {
             lease_token: string;
             name: string;
-            result?: Record<string, never> | null;
+            result?: unknown;
             /** @description The id that the worker made for itself. */
             worker_id: string;
         };
         Stepped: {
             found: boolean;
             name: string;
-            result?: Record<string, never> | null;
+            result?: unknown;
             stored: boolean;
         };
         /** @description An event with its execution. */
@@ -1341,7 +1378,7 @@ export interface components {
             /** @description Who said so. */
             source: components["schemas"]["SettingSource"];
             /** @description The value of a setting that is no duration; null: off. */
-            value?: Record<string, never> | null;
+            value?: unknown;
             /**
              * Format: int64
              * @description The value of a duration, in milliseconds.
@@ -2117,6 +2154,79 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EventPage"];
+                };
+            };
+            /** @description A parameter or the body is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A credential is missing or not known. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or the caller may not see it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store can not answer now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    executions_piece: {
+        parameters: {
+            query?: {
+                /** @description Which piece, from 0; the first without it. */
+                piece?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The execution's id. */
+                id: string;
+                /** @description `arguments`, `meta`, `result` or `error`. */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The piece. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadPiece"];
                 };
             };
             /** @description A parameter or the body is wrong. */

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::support::program::{Program, Setup};
 use crate::support::raw_http::{Request, Response, open_session_of};
 use crate::support::raw_worker::{RawWorker, fresh_id, tool};
+use crate::support::{DEADLINE, eventually_async};
 
 /// What opens a route.
 enum Opens {
@@ -256,9 +257,14 @@ async fn every_route_answers_a_foreign_principal_as_if_nothing_were_there() {
         let text = answer.text();
         [&things.execution, &things.worker, &things.session].into_iter().any(|id| text.contains(id.as_str()))
     };
-    let events = stage.ask(("get", "/api/v1/executions/{id}"), &things, Some(&ann)).await;
-    assert!(events.status == 200 && sees(&events), "{events:?}");
-    for path in ["/api/v1/executions", "/api/v1/events", "/api/v1/workers", "/api/v1/sessions", "/api/v1/tools"] {
+    let own = stage.ask(("get", "/api/v1/executions/{id}"), &things, Some(&ann)).await;
+    assert!(own.status == 200 && sees(&own), "{own:?}");
+    // An event is shown a moment after it happened.
+    eventually_async("the events are shown", DEADLINE, async || {
+        sees(&stage.ask(("get", "/api/v1/events"), &things, Some(&owner)).await)
+    })
+    .await;
+    for path in ["/api/v1/executions", "/api/v1/workers", "/api/v1/sessions", "/api/v1/tools"] {
         let answer = stage.ask(("get", path), &things, Some(&owner)).await;
         assert!(sees(&answer) || answer.text().contains("charge"), "{path}: {answer:?}");
     }

@@ -205,7 +205,8 @@ async fn a_hundred_thousand_stored_calls_are_listed_filtered_and_counted_at_once
     program.kill_9().await;
     multiply(&setup);
     let program = program.restart().await;
-    let all = STORED + 1;
+    // Without authentication one sees what nobody in particular called, and that is nearly all of it.
+    let all = STORED + 1 - STORED / 1_000;
     eventually_async("the minutes are counted", Duration::from_secs(120), async || {
         let database = Connection::open(setup.serve_db()).unwrap();
         let until_ms: i64 = database.query_row("SELECT until_ms FROM series_closed", [], |row| row.get(0)).unwrap();

@@ -46,18 +46,18 @@ async fn numbers_of_a_hundred_thousand_stored_calls_are_told_at_once() {
     let first_ms = scene.now_ms - scene.now_ms % MINUTE_MS;
     let mut tally = Tally { submitted: 70, attempts: 70, completed: 70, ..Tally::default() };
     (0..70).for_each(|n| tally.latency.record(n * n * 11));
-    for minute in 0..1_440 {
-        let row = |principal: &str, counted| SeriesRow {
-            minute_ms: first_ms + minute * MINUTE_MS,
-            namespace: scene.namespace.clone(),
-            principal: principal.into(),
-            counted,
-            tally: tally.clone(),
-        };
-        let rows = vec![row("", Counted::LogOfAll), row("ann", Counted::Log), row("rare", Counted::Log)];
-        let put = PutSeries { rows, closed_until_ms: None, keep_since_ms: 0 };
-        scene.store.put_series(put).await.unwrap();
-    }
+    let row = |minute: i64, principal: &str, counted| SeriesRow {
+        minute_ms: first_ms + minute * MINUTE_MS,
+        namespace: scene.namespace.clone(),
+        principal: principal.into(),
+        counted,
+        tally: tally.clone(),
+    };
+    let of_minute = |minute| {
+        [row(minute, "", Counted::LogOfAll), row(minute, "ann", Counted::Log), row(minute, "rare", Counted::Log)]
+    };
+    let rows = (0..1_440).flat_map(of_minute).collect();
+    scene.store.put_series(PutSeries { rows, closed_until_ms: None, keep_since_ms: 0 }).await.unwrap();
     let whose = |principal: Option<&str>| Whose {
         namespace: Some(scene.namespace.clone()),
         principal: principal.map(str::to_owned),
