@@ -166,7 +166,7 @@ pub fn minute_of(at_ms: i64) -> i64 {
 /// Counts numbers in buckets whose width grows with the number: below 16 each has its own, above a bucket is at most a
 /// sixteenth of its lower bound wide. So a quantile is at most 3.2 % off, and whatever comes, 976 buckets are enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<(u16, u64)>", into = "Vec<(u16, u64)>")]
+#[serde(try_from = "String", into = "String")]
 pub struct Histogram(BTreeMap<u16, u64>);
 
 /// Buckets in each doubling.
@@ -207,15 +207,24 @@ impl Histogram {
     }
 }
 
-impl From<Vec<(u16, u64)>> for Histogram {
-    fn from(pairs: Vec<(u16, u64)>) -> Histogram {
-        Histogram(pairs.into_iter().collect())
+/// Written as `bucket:count bucket:count …`: a day has many of them, and this is read fastest.
+impl TryFrom<String> for Histogram {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Histogram, String> {
+        let pair = |pair: &str| {
+            let (bucket, count) = pair.split_once(':')?;
+            Some((bucket.parse().ok()?, count.parse().ok()?))
+        };
+        let buckets: Option<BTreeMap<u16, u64>> = text.split_ascii_whitespace().map(pair).collect();
+        buckets.map(Histogram).ok_or_else(|| "these are no buckets and counts".into())
     }
 }
 
-impl From<Histogram> for Vec<(u16, u64)> {
-    fn from(histogram: Histogram) -> Self {
-        histogram.0.into_iter().collect()
+impl From<Histogram> for String {
+    fn from(histogram: Histogram) -> String {
+        let pairs: Vec<String> = histogram.0.iter().map(|(bucket, count)| format!("{bucket}:{count}")).collect();
+        pairs.join(" ")
     }
 }
 

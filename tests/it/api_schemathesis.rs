@@ -40,7 +40,7 @@ async fn every_answer_is_one_that_the_document_describes() {
     let running = Command::new(clients_folder().join(".venv/bin/schemathesis"))
         .args(["run", &program.at("/api/v1/openapi.json")])
         .args(["--header", &bearer, "--exclude-checks", NOT_ASKED, "--phases", "examples,coverage,fuzzing"])
-        .args(["--max-examples", "15", "--generation-deterministic", "--request-timeout", "70"])
+        .args(["--max-examples", "8", "--generation-deterministic", "--request-timeout", "70"])
         .args(["--continue-on-failure", "--no-color"])
         .current_dir(program.setup.folder())
         .stdin(Stdio::null())

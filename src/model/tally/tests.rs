@@ -163,10 +163,12 @@ fn buckets_follow_each_other_without_gaps_up_to_the_largest_number() {
 #[test]
 fn a_tally_is_written_short_and_read_again() {
     let mut tally = Tally { completed: 2, ..Tally::default() };
-    tally.latency.record(7);
-    tally.latency.record(7);
+    [7, 7, 50].into_iter().for_each(|number| tally.latency.record(number));
     let text = serde_json::to_string(&tally).unwrap();
-    assert_eq!(text, r#"{"completed":2,"latency":[[7,2]]}"#);
+    assert_eq!(text, r#"{"completed":2,"latency":"7:2 41:1"}"#);
     assert_eq!(serde_json::from_str::<Tally>(&text).unwrap(), tally);
     assert_eq!(serde_json::from_str::<Tally>("{}").unwrap(), Tally::default());
+    for damaged in ["7", "7:", "7:2,9:1", "x:1", "70000:1", "7:-1"] {
+        assert!(serde_json::from_str::<Tally>(&format!(r#"{{"latency":"{damaged}"}}"#)).is_err(), "{damaged}");
+    }
 }
