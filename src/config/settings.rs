@@ -3,6 +3,7 @@
 
 use super::secret::{Secret, Text};
 pub use super::store::{Isolation, Migrate};
+pub use super::telemetry::Telemetry;
 use super::tools::{Defaults, OwnTool, Response, Server, WorkerTool};
 use super::units::{Bytes, Millis};
 use indexmap::IndexMap;
@@ -42,6 +43,8 @@ pub struct Config {
     pub limits: Limits,
     /// What is written to stderr.
     pub log: Log,
+    /// What is told of this process to others: metrics, traces, faults.
+    pub telemetry: Telemetry,
     /// The built-in tools that are opt-in; `durable_result` is always there.
     pub builtin: Builtin,
     /// Tenants beyond `default`, by name.
@@ -59,7 +62,7 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Store {
-    /// Address of the store: `sqlite:PATH`; without it a SQLite file in `data_dir`. `postgres://…` is not offered yet.
+    /// Address of the store: `sqlite:PATH` or `postgres://USER@HOST/DATABASE`; without it a SQLite file in `data_dir`.
     #[schemars(extend("x-format" = "store", "x-secret" = false, "x-url" = true))]
     pub url: Option<Secret>,
     /// Folder for what the program writes by itself; without it the user's data folder.
@@ -80,7 +83,7 @@ pub struct Store {
     /// PostgreSQL: the certificates to trust, as a PEM file; without it those of the system.
     #[schemars(extend("x-format" = "path"))]
     pub root_certificates: Option<Text>,
-    /// PostgreSQL: connections for reads and rare writes; the writer and wake-ups have two of their own.
+    /// PostgreSQL: connections for reads and rare writes; writers and wake-ups have their own.
     #[schemars(range(min = 1, max = 1_000))]
     pub max_connections: u32,
     /// PostgreSQL: a connection that nobody used for so long is closed.
@@ -119,6 +122,9 @@ pub struct Store {
     /// SQLite: connections that only read.
     #[schemars(range(min = 1, max = 64))]
     pub readers: u32,
+    /// PostgreSQL: connections that write executions; while one waits for its commit, the next one writes.
+    #[schemars(range(min = 1, max = 16))]
+    pub writers: u32,
 }
 
 /// The HTTP listener.

@@ -3,30 +3,54 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use opentelemetry::KeyValue;
+use opentelemetry::trace::SpanKind;
 
-use super::clock::{ALIGN_EVERY, Clock, asks};
+use super::clock::{ALIGN_EVERY, Clock, asks, wall};
 use super::{Engine, Result};
 use crate::model::decide::{Answer, Command};
 use crate::model::event::ExpiryCause;
 use crate::model::execution::Head;
 use crate::model::id::{ExecutionId, ProcessId};
-use crate::store::{Applied, LeaseRef, crash};
+use crate::store::{Applied, LeaseRef, Pruned, crash};
+use crate::telemetry::{Made, Place};
 
 /// How much of what this scheduler set out to settle was its own to settle.
 #[derive(Debug, Default)]
 pub struct Settling {
     settled: AtomicU64,
     found_settled: AtomicU64,
+    /// Until then nobody else's lease is taken away (milliseconds since the epoch).
+    patient_until_ms: AtomicI64,
 }
 
+/// A look at a database that takes so long was kept from it, as others may have been.
+const LATE: Duration = Duration::from_secs(1);
+/// By then everybody has said that it lives who could not before.
+const PATIENCE_MS: i64 = 3_000;
+/// A heartbeat that failed is repeated no later.
+const HEARTBEAT_AGAIN_MS: i64 = 1_000;
+
 impl Settling {
-    fn count(&self, applied: Option<&Applied>) {
+    /// Leaves what others hold alone until then.
+    fn be_patient(&self, until_ms: i64) {
+        self.patient_until_ms.fetch_max(until_ms, Ordering::Relaxed);
+    }
+
+    fn is_patient(&self, now_ms: i64) -> bool {
+        now_ms < self.patient_until_ms.load(Ordering::Relaxed)
+    }
+
+    /// True when it was ours.
+    fn count(&self, applied: Option<&Applied>) -> bool {
         let was_ours = applied.is_some_and(|applied| applied.answer == Answer::Accepted);
         let counter = if was_ours { &self.settled } else { &self.found_settled };
         counter.fetch_add(1, Ordering::Relaxed);
+        was_ours
     }
 
     /// What was settled here, and what another scheduler had settled between the look and the write.
@@ -38,17 +62,33 @@ impl Settling {
 impl Engine {
     /// Settles everything that is due, once; returns when to look again (milliseconds since the epoch).
     pub async fn settle_due(&self) -> Result<i64> {
+        self.settle_due_by(None).await
+    }
+
+    /// The same; a look at a database that has no answer by then leaves alone what others hold.
+    async fn settle_due_by(&self, mut by: Option<Instant>) -> Result<i64> {
+        let begun = wall();
+        let mut settled = 0;
         loop {
             let now_ms = self.now_ms();
-            let dead = self.store.dead_processes(now_ms).await?;
+            let mut dead = self.store.dead_processes(now_ms).await?;
             let batch = self.settings.scheduler_batch;
             let due = self.store.due(&dead, now_ms, batch).await?;
+            if by.take().is_some_and(|by| Instant::now() > by) {
+                self.be_patient();
+            }
+            // The store was away: whoever could not say that it lives gets the time to say so.
+            let is_patient = self.settling.is_patient(now_ms);
+            if is_patient {
+                dead.clear();
+            }
             // The machine slept, or this process was late: it lives and works, so it keeps what it holds.
             let (own, expired): (Vec<_>, Vec<_>) = due.expired.iter().partition(|head| self.runs(head));
             if !own.is_empty() {
                 self.heartbeat().await?;
             }
-            let full = [due.expired.len(), due.promotable.len(), due.timed_out.len()].into_iter().any(|n| n >= batch);
+            let expired = if is_patient { Vec::new() } else { expired };
+            let full = [expired.len(), due.promotable.len(), due.timed_out.len()].into_iter().any(|n| n >= batch);
             let expired = expired.into_iter().map(|head| (head.id(), expiry(head, &dead)));
             let promotable = due.promotable.iter().map(|id| (*id, Command::Promote));
             let abandoned = self.run_by_nobody(&due.timed_out).await?;
@@ -60,7 +100,7 @@ impl Engine {
                 crash::point("before_settle");
             }
             for applied in join_all(writes).await {
-                self.settling.count(applied?.as_ref());
+                settled += i64::from(self.settling.count(applied?.as_ref()));
             }
             if !dead.is_empty() {
                 crash::point("settled");
@@ -69,7 +109,7 @@ impl Engine {
                 continue;
             }
             self.expire_questions().await?;
-            let any_died = !dead.is_empty();
+            let (any_died, died) = (!dead.is_empty(), dead.len() as i64);
             for process in dead {
                 self.store.bury_process(process).await?;
                 crash::point("buried");
@@ -79,13 +119,21 @@ impl Engine {
                 self.refresh_workers().await?;
             }
             self.end_expired_tasks().await?;
+            if settled + died > 0 {
+                let attributes = [("durable_mcp.settled", settled), ("durable_mcp.dead_processes", died)];
+                self.did("scheduler tick", begun, &attributes);
+            }
             let latest_ms = now_ms + self.settings.scheduler_interval_ms;
+            if is_patient {
+                return Ok(latest_ms);
+            }
             return Ok(due.next_at_ms.map_or(latest_ms, |at_ms| at_ms.clamp(now_ms + 1, latest_ms)));
         }
     }
 
     /// Starts the loops of this process: heartbeats and wake-ups always, the scheduler where the role asks for it.
     pub fn start_loops(self: &Arc<Self>, scheduler: bool) {
+        self.make_spans();
         self.spawn(self.clone().heartbeat_loop());
         self.spawn(self.clone().foreign_loop());
         self.spawn(self.clone().series_loop(scheduler));
@@ -111,11 +159,22 @@ impl Engine {
         }
     }
 
+    /// Leaves alone what others hold, until they had the time to say that they live. A file tells who lives by itself.
+    fn be_patient(&self) {
+        if matches!(self.clock, Clock::Aligned(_)) {
+            let until_ms = self.settings.heartbeat_ms.min(PATIENCE_MS) + self.settings.scheduler_interval_ms;
+            self.settling.be_patient(self.now_ms() + until_ms);
+        }
+    }
+
     async fn scheduler_loop(self: Arc<Self>) {
+        // Nor does who has just begun know how long the store was away.
+        self.be_patient();
         loop {
-            let next_at_ms = match self.settle_due().await {
+            let next_at_ms = match self.settle_due_by(Some(Instant::now() + LATE)).await {
                 Ok(at_ms) => at_ms,
                 Err(error) => {
+                    self.be_patient();
                     tracing::warn!(code = error.code(), "the scheduler could not settle what is due: {error}");
                     self.now_ms() + self.settings.scheduler_interval_ms
                 }
@@ -135,13 +194,20 @@ impl Engine {
                 () = self.stop.cancelled() => return,
                 () = self.clock.sleep_until(next_at_ms) => {}
             }
-            if let Err(error) = self.expire_sessions().await {
+            let begun = wall();
+            let sessions = self.expire_sessions().await.unwrap_or_else(|error| {
                 tracing::warn!(code = error.code(), "expired sessions could not be deleted: {error}");
-            }
+                0
+            });
+            let mut gone = Pruned::default();
             loop {
                 match self.store.prune(self.settings.retention, self.now_ms()).await {
                     Ok(_) if self.stop.is_cancelled() => return,
-                    Ok(pruned) if pruned.payloads + pruned.executions + pruned.keys > 0 => {}
+                    Ok(pruned) if pruned.payloads + pruned.executions + pruned.keys > 0 => {
+                        gone.payloads += pruned.payloads;
+                        gone.executions += pruned.executions;
+                        gone.keys += pruned.keys;
+                    }
                     Ok(_) => break,
                     Err(error) => {
                         tracing::warn!(code = error.code(), "retention could not be applied: {error}");
@@ -149,17 +215,44 @@ impl Engine {
                     }
                 }
             }
+            if sessions + gone.payloads + gone.executions + gone.keys > 0 {
+                let attributes = [
+                    ("durable_mcp.sessions", sessions as i64),
+                    ("durable_mcp.payloads", gone.payloads as i64),
+                    ("durable_mcp.executions", gone.executions as i64),
+                    ("durable_mcp.keys", gone.keys as i64),
+                ];
+                self.did("cleanup", begun, &attributes);
+            }
         }
     }
 
+    /// Tells of work that nobody asked for, and that did something.
+    fn did(&self, name: &'static str, start: Duration, counts: &[(&'static str, i64)]) {
+        self.settings.traces.made(Made {
+            name: name.into(),
+            kind: SpanKind::Internal,
+            place: Place::root(),
+            parent: None,
+            start,
+            end: wall(),
+            attributes: counts.iter().map(|(name, count)| KeyValue::new(*name, *count)).collect(),
+            links: Vec::new(),
+            failure: None,
+        });
+    }
+
     async fn heartbeat_loop(self: Arc<Self>) {
+        let mut pause_ms = self.settings.heartbeat_ms.max(1);
         loop {
-            let next_at_ms = self.now_ms() + self.settings.heartbeat_ms.max(1);
+            let next_at_ms = self.now_ms() + pause_ms;
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 () = self.clock.sleep_until(next_at_ms) => {}
             }
+            pause_ms = self.settings.heartbeat_ms.max(1);
             if let Err(error) = self.heartbeat().await {
+                pause_ms = pause_ms.min(HEARTBEAT_AGAIN_MS);
                 tracing::warn!(code = error.code(), "leases could not be extended: {error}");
             }
             if let Err(error) = self.note_own_life().await {

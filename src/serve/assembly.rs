@@ -8,13 +8,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
 use super::settings;
+use super::telemetry::otlp;
 use super::upstreams::{self, Runnable};
 use crate::config::Loaded;
 use crate::engine::clock::Clock;
 use crate::engine::{Engine, Roles};
 use crate::http::health::{Readiness, Startup};
 use crate::mcp::face::Face;
-use crate::store::{self, SqliteSettings, Store};
+use crate::store::{self, Store};
 use crate::worker::Worker;
 use crate::worker::left_tasks::LeftTasks;
 use crate::worker::reconcile::{self, Reconciler};
@@ -40,6 +41,7 @@ pub struct Assembly {
     /// What is known of its readiness.
     pub readiness: Arc<Readiness>,
     servers: Vec<Upstream>,
+    traces: otlp::Delivery,
 }
 
 impl Assembly {
@@ -47,9 +49,11 @@ impl Assembly {
     pub async fn start(loaded: &Arc<Loaded>, shape: Shape) -> Result<Assembly, Failure> {
         // What is wrong with the configuration is said before anything is touched.
         let rules = upstreams::reconcile_rules(loaded)?;
+        let (spans, traces) = otlp::start(&loaded.config)?;
         let store = open_store(loaded).await?;
         let names = upstreams::names(loaded, shape.demo);
         let mut settings = settings::engine(&loaded.config, shape.wrap);
+        settings.traces = spans;
         if !shape.roles.worker {
             settings.slots = 0;
         }
@@ -86,7 +90,7 @@ impl Assembly {
         face.anonymous = loaded.config.auth.mode == crate::config::settings::AuthMode::None;
         let face = Face::new(engine.clone(), face);
         engine.spawn(face.clone().tend_sessions());
-        Ok(Assembly { engine, face, readiness, servers })
+        Ok(Assembly { engine, face, readiness, servers, traces })
     }
 
     /// Lets what runs end within `grace`, records the rest as what it is, then ends the upstreams.
@@ -94,6 +98,7 @@ impl Assembly {
         self.face.draining.cancel();
         self.engine.close(grace).await;
         futures_util::future::join_all(self.servers.iter().map(Upstream::shutdown)).await;
+        self.traces.finish().await;
     }
 }
 
@@ -106,16 +111,7 @@ pub async fn open_store(loaded: &Loaded) -> Result<Arc<dyn Store>, Failure> {
     {
         private_folder(folder)?;
     }
-    let settings = SqliteSettings {
-        queue_max: config.store.max_queue as usize,
-        batch_max: config.store.max_batch as usize,
-        busy_timeout_ms: config.store.busy_timeout.0.max(1) as u64,
-        point_readers: config.store.readers as usize,
-        migrates: config.store.migrate == crate::config::settings::Migrate::Auto,
-        limits: crate::model::decide::Limits { notes_max: config.limits.stale_results_per_execution },
-        ..SqliteSettings::default()
-    };
-    store::open(&url, &settings)
+    store::open(&url, &settings::store(config))
         .await
         .map_err(|error| Failure::new(format!("{}: {error}", crate::config::mask_url(&url))))
 }

@@ -7,6 +7,7 @@ pub mod crash;
 mod deciding;
 mod encoding;
 mod input;
+mod observer;
 mod open;
 pub mod piece;
 pub mod postgres;
@@ -22,7 +23,8 @@ pub use input::{
     AnswerInputs, AnsweredInputs, Ask, Asked, Fate, InputOutcome, InputRow, NewAnswer, NewQuestion, SealingKey,
     WantedKeys,
 };
-pub use open::open;
+pub use observer::{Committed, Connections, Observer};
+pub use open::{StoreSettings, is_postgres, open};
 pub use piece::PieceStore;
 pub use postgres::PostgresSettings;
 pub use series::SeriesStore;
@@ -77,6 +79,9 @@ pub enum Error {
     /// The queue of writes is full.
     #[error("the store is overloaded: {0} writes wait")]
     Overloaded(usize),
+    /// Something that was asked for can not be stored as it is; the same again fails again.
+    #[error("the store can not hold this: {0}")]
+    Unstorable(String),
     /// A fault of our own.
     #[error("internal store fault: {0}")]
     Internal(String),
@@ -92,6 +97,7 @@ impl Error {
             Error::TooNew { .. } => "store_too_new",
             Error::TooOld { .. } => "store_too_old",
             Error::Overloaded(_) => "store_overloaded",
+            Error::Unstorable(_) => "store_unstorable",
             Error::Internal(_) => "store_internal",
         }
     }
@@ -453,6 +459,12 @@ pub trait Store: SessionStore + SeriesStore + PieceStore + Send + Sync + 'static
 
     /// Reads and writes nothing of value, to learn whether the store works.
     async fn check(&self) -> Result<()>;
+
+    /// Names who is told of what this process commits. Once: the first one stays.
+    fn observe(&self, observer: Arc<dyn Observer>);
+
+    /// How its connections stand.
+    fn connections(&self) -> Connections;
 
     /// Writes what is queued, checkpoints and closes. Later calls fail as unavailable.
     async fn close(&self);

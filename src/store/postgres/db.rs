@@ -1,5 +1,5 @@
-//! Reads and transactions on the connections of the pool: what runs again and what is asked again is decided here for
-//! everybody but the writer (R1, R2). Knows no table.
+//! Reads and transactions, on the connections of the pool and on those of somebody's own: what runs again and what is asked
+//! again is decided here for everybody but the writer (R1, R2). Knows no table.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -13,14 +13,16 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
-use super::fault::{CLOSED, Fault, Sql};
-use super::migrate::{self, Hands};
+use super::fault::{CLOSED, Fault, Kind, Sql};
+use super::migrate::{self, Hand, Hands};
 use super::policies::{Policies, PolicyReader};
 use super::pool::{self, Connection, Connector};
 use super::retry::Retry;
 use super::settings::PostgresSettings;
 use super::tls::Target;
+use super::told::{Told, Uncertain};
 use super::vendor::Vendor;
+use crate::store::observer::{Committed, Connections, Observed};
 use crate::store::{Result, crash};
 
 /// A parameter and its type: statements are sent with their types, so that no type is looked up and nothing is prepared.
@@ -33,6 +35,7 @@ pub(super) struct Db {
     tender: JoinHandle<()>,
     policies: Arc<Policies>,
     settings: Arc<PostgresSettings>,
+    observed: Observed,
 }
 
 impl Drop for Db {
@@ -50,23 +53,25 @@ pub(super) struct Reading<'env> {
     env: PhantomData<&'env ()>,
 }
 
-/// A connection from the pool. Taken out of it, and so closed, unless what ran on it ended well.
-struct Link {
-    object: Option<Object>,
-    clean: bool,
+/// What statements are sent on.
+enum Link {
+    /// A connection from the pool. Taken out of it, and so closed, unless what ran on it ended well.
+    Pooled { object: Option<Object>, clean: bool },
+    /// One of somebody's own, who closes it unless what ran on it ended well.
+    Own(Arc<Connection>),
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         // A future that was dropped half-way may leave a transaction open; nobody may come into that.
-        if !self.clean {
-            drop(self.object.take().map(Object::take));
+        if let Link::Pooled { object, clean: false } = self {
+            drop(object.take().map(Object::take));
         }
     }
 }
 
 /// An open transaction.
-pub(super) struct Tx<'env>(Reading<'env>);
+pub(super) struct Tx<'env>(Reading<'env>, Told);
 
 impl<'env> Deref for Tx<'env> {
     type Target = Reading<'env>;
@@ -78,7 +83,10 @@ impl<'env> Deref for Tx<'env> {
 
 impl Reading<'_> {
     pub(super) fn client(&self) -> &Client {
-        self.link.object.as_ref().expect("a pooled connection is there until it is dropped")
+        match &self.link {
+            Link::Pooled { object, .. } => object.as_ref().expect("a pooled connection is there until it is dropped"),
+            Link::Own(connection) => connection,
+        }
     }
 
     /// Runs a statement for its rows.
@@ -122,7 +130,9 @@ impl Reading<'_> {
 
     /// The connection may be used by the next one.
     fn give_back(mut self) {
-        self.link.clean = true;
+        if let Link::Pooled { clean, .. } = &mut self.link {
+            *clean = true;
+        }
     }
 }
 
@@ -133,7 +143,12 @@ impl Db {
         let connector = Connector::new(target, Arc::clone(&settings));
         let pool = connector.pool().map_err(|fault| fault.error)?;
         let tender = pool::tend(&pool, Duration::from_millis(settings.idle_timeout_ms));
-        Ok(Db { connector, pool, tender, policies: Arc::default(), settings })
+        Ok(Db { connector, pool, tender, policies: Arc::default(), settings, observed: Observed::default() })
+    }
+
+    /// How transactions begin, and whether they have to be told.
+    pub(super) fn connector(&self) -> &Connector {
+        &self.connector
     }
 
     /// A connection of the caller's own, outside the pool: for the set-up, and for what stays.
@@ -141,17 +156,26 @@ impl Db {
         self.connector.connect().await
     }
 
-    /// Brings the schema up to date, or checks it, on connections of its own.
+    /// Brings the schema up to date, or checks it, on connections of its own. Begins again where one breaks: every part
+    /// of it may run twice.
     pub(super) async fn migrate(&self) -> Result<()> {
-        let setting_up = async {
-            let (work, sign) = (self.connect().await?, self.connect().await?);
-            let version = work.query_typed(Vendor::QUESTION, &[]).await?;
-            let version = version.first().ok_or_else(|| Fault::internal("the database does not say what it is"))?;
-            let vendor = Vendor::of(version.try_get(0)?);
-            Ok((work, sign, vendor))
-        };
-        let (work, sign, vendor) = setting_up.await.map_err(|fault: Fault| fault.error)?;
-        let hands = Hands { work: &work, sign: &sign };
+        let mut retry = self.patience();
+        loop {
+            let Err(fault) = self.migrate_once().await else { return Ok(()) };
+            if !fault.may_run_again() || !retry.again().await {
+                return Err(fault.error);
+            }
+        }
+    }
+
+    async fn migrate_once(&self) -> Sql<()> {
+        let (work, sign) = (self.connect().await?, self.connect().await?);
+        let version = work.query_typed(Vendor::QUESTION, &[]).await?;
+        let version = version.first().ok_or_else(|| Fault::internal("the database does not say what it is"))?;
+        let vendor = Vendor::of(version.try_get(0)?);
+        let begin = self.connector.reads_in_transactions().then(|| self.connector.begin());
+        let hand = |client| Hand { client, begin: begin.as_deref() };
+        let hands = Hands { work: hand(&work), sign: hand(&sign) };
         migrate::run(hands, vendor, self.settings.migrates).await.map(drop)
     }
 
@@ -161,6 +185,25 @@ impl Db {
 
     pub(super) fn policies(&self) -> &Arc<Policies> {
         &self.policies
+    }
+
+    /// Who is told of commits.
+    pub(super) fn observed(&self) -> &Observed {
+        &self.observed
+    }
+
+    /// Tells of commits.
+    pub(super) fn tell(&self, committed: &[Committed]) {
+        if let Some(observer) = self.observed.get().filter(|_| !committed.is_empty()) {
+            observer.committed(committed);
+        }
+    }
+
+    /// How the connections of the pool stand.
+    pub(super) fn connections(&self) -> Connections {
+        let status = self.pool.status();
+        let (idle, waiting) = (status.available, status.waiting);
+        Connections { busy: status.size.saturating_sub(idle), idle, waiting }
     }
 
     /// Closes the pool; what is under way ends, what comes later fails.
@@ -173,13 +216,24 @@ impl Db {
             return Err(Fault::unavailable(CLOSED));
         }
         let object = pool::take(&self.pool, self.connector.place()).await?;
-        Ok(Reading {
-            link: Link { object: Some(object), clean: false },
+        Ok(self.reading_on(Link::Pooled { object: Some(object), clean: false }))
+    }
+
+    fn reading_on<'env>(&self, link: Link) -> Reading<'env> {
+        Reading {
+            link,
             policies: Arc::clone(&self.policies),
             settings: Arc::clone(&self.settings),
             failed: AtomicBool::new(false),
             env: PhantomData,
-        })
+        }
+    }
+
+    /// Where one connection was lost, those that wait in the pool lead to the same that is gone.
+    fn forget_idle(&self, fault: &Fault) {
+        if fault.kind == Kind::Lost {
+            let _ = self.pool.retain(|_, _| false);
+        }
     }
 
     fn patience(&self) -> Retry {
@@ -199,7 +253,8 @@ impl Db {
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::lost("PostgreSQL did not answer in time; try again"),
             };
-            if !(fault.is_again() || fault.kind == super::fault::Kind::Lost) || !retry.again().await {
+            self.forget_idle(&fault);
+            if !fault.may_run_again() || !retry.again().await {
                 return Err(fault.error);
             }
         }
@@ -231,14 +286,16 @@ impl Db {
         run: impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync,
     ) -> Result<T> {
         let mut retry = self.patience();
+        let mut uncertain = Uncertain::default();
         loop {
             let limit = retry.left().max(SHORTEST);
-            let fault = match tokio::time::timeout(limit, self.transaction_once(&run)).await {
+            let fault = match tokio::time::timeout(limit, self.transaction_once(&run, &mut uncertain)).await {
                 Ok(Ok(value)) => return Ok(value),
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::lost("PostgreSQL did not answer in time; it is not known whether it wrote"),
             };
-            if !(fault.is_again() || fault.kind == super::fault::Kind::Lost) || !retry.again().await {
+            self.forget_idle(&fault);
+            if !fault.may_run_again() || !retry.again().await {
                 return Err(fault.error);
             }
         }
@@ -247,11 +304,38 @@ impl Db {
     async fn transaction_once<'env, T: Send>(
         &self,
         run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
+        uncertain: &mut Uncertain,
     ) -> Sql<T> {
-        let reading: Reading<'env> = self.reading().await?;
-        let tx = Tx(reading);
-        tx.batch(&self.connector.begin()).await?;
-        let done = match run(&tx).await {
+        let tx = Tx(self.reading().await?, Told::default());
+        let (done, clean) = self.within(&tx, run, uncertain).await;
+        if clean {
+            tx.0.give_back();
+        }
+        done
+    }
+
+    /// One transaction on a connection of the caller's own, once; and whether the connection may be used on.
+    pub(super) async fn transaction_on<'env, T: Send>(
+        &self,
+        own: &Arc<Connection>,
+        run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
+        uncertain: &mut Uncertain,
+    ) -> (Sql<T>, bool) {
+        let tx = Tx(self.reading_on(Link::Own(Arc::clone(own))), Told::default());
+        self.within(&tx, run, uncertain).await
+    }
+
+    /// Begins, runs and commits; and whether the connection is without a transaction after that.
+    async fn within<'env, T: Send>(
+        &self,
+        tx: &Tx<'env>,
+        run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
+        uncertain: &mut Uncertain,
+    ) -> (Sql<T>, bool) {
+        if let Err(fault) = tx.batch(&self.connector.begin()).await {
+            return (Err(fault), false);
+        }
+        let done = match run(tx).await {
             // Somebody swallowed an error; COMMIT would roll back without a word.
             Ok(_) if tx.failed.load(Ordering::Relaxed) => {
                 Err(Fault::internal("a transaction went on after an error in it"))
@@ -261,22 +345,28 @@ impl Db {
         match done {
             Ok(value) => {
                 crash::point("before_commit");
-                tx.commit().await?;
+                let stored = tx.1.remember(uncertain);
+                if let Err(fault) = tx.commit().await {
+                    return (Err(fault), false);
+                }
+                self.tell(&uncertain.stored(&stored));
                 crash::point("after_commit");
-                tx.0.give_back();
-                Ok(value)
+                (Ok(value), true)
             }
             Err(fault) => {
-                if !fault.ends_connection() && tx.batch("ROLLBACK").await.is_ok() {
-                    tx.0.give_back();
-                }
-                Err(fault)
+                let clean = !fault.ends_connection() && tx.batch("ROLLBACK").await.is_ok();
+                (Err(fault), clean)
             }
         }
     }
 }
 
 impl Tx<'_> {
+    /// What is to be told of it after its commit.
+    pub(super) fn told(&self) -> &Told {
+        &self.1
+    }
+
     /// The database bounds statements, but no commit: we do, by closing the socket and never by cancelling, which would
     /// make a commit that waits for its standby look like one that succeeded.
     async fn commit(&self) -> Sql<()> {

@@ -5,13 +5,16 @@ mod apply;
 mod batch;
 mod bind;
 mod db;
+mod draft;
 mod events;
 mod fault;
 mod heads;
 mod held;
 mod inputs;
+mod lane;
 mod lists;
 mod liveness;
+mod memory;
 mod migrate;
 mod migrations;
 mod pages;
@@ -20,6 +23,7 @@ mod pieces;
 mod policies;
 mod pool;
 mod prune;
+mod quick;
 mod registry;
 mod retry;
 mod rows;
@@ -27,6 +31,7 @@ mod sessions;
 mod settings;
 mod tasks;
 mod tls;
+mod told;
 mod totals;
 mod twins;
 mod vendor;
@@ -49,6 +54,7 @@ use self::db::Db;
 use self::liveness::Liveness;
 use self::watch::Watch;
 use self::writer::Writer;
+use super::observer::{Connections, Observer};
 use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
 use super::{
     Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned, Result,
@@ -255,6 +261,15 @@ impl Store for PostgresStore {
 
     async fn check(&self) -> Result<()> {
         self.writer.check().await
+    }
+
+    fn observe(&self, observer: Arc<dyn Observer>) {
+        self.db.observed().set(observer);
+    }
+
+    fn connections(&self) -> Connections {
+        let pool = self.db.connections();
+        Connections { waiting: pool.waiting + self.writer.waiting(), ..pool }
     }
 
     async fn close(&self) {

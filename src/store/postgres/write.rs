@@ -9,10 +9,11 @@ use super::db::{Param, Reading};
 use super::fault::{Fault, Sql};
 use super::rows::{execution, shard};
 use crate::model::event::EventRecord;
-use crate::model::execution::Head;
+use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
 use crate::store::encoding::{deadline_at_ms, effect_name, event_body, pieces, source_name};
-use crate::store::{Payload, PayloadKind};
+use crate::store::observer::Committed;
+use crate::store::{Payload, PayloadKind, deciding};
 
 /// What changes in the life of a row, as columns.
 #[derive(Default)]
@@ -170,8 +171,22 @@ impl<'a> Belongings<'a> {
 /// What is written with a row.
 #[derive(Debug, Default)]
 pub(super) struct Written {
+    /// Where the execution stood before the first event; a new one stood nowhere.
+    pub(super) was: Option<State>,
     pub(super) records: Vec<EventRecord>,
     pub(super) payloads: Vec<(PayloadKind, Payload)>,
+}
+
+impl Written {
+    /// What is to be told of it, each operation's events by themselves.
+    pub(super) fn committed(&self, head: &Head) -> impl Iterator<Item = Committed> {
+        let mut was = self.was;
+        self.records.chunk_by(|one, next| one.operation == next.operation).map(move |records| {
+            let write = deciding::Write { operation: records[0].operation, now_ms: records[0].at_ms };
+            let events = records.iter().map(|record| record.event.clone()).collect();
+            Committed::of(head, std::mem::replace(&mut was, Some(head.state)), write, events)
+        })
+    }
 }
 
 /// Rows that are there already, as they are to be.
@@ -185,7 +200,7 @@ pub(super) struct Changed<'a> {
 }
 
 /// Events and payloads are written with the rows that still had the version they were decided on, with no others.
-const CHANGE: &str = "WITH struck AS (UPDATE executions AS e SET version = g.version, state = g.state, \
+pub(super) const CHANGE: &str = "WITH struck AS (UPDATE executions AS e SET version = g.version, state = g.state, \
     attempt = g.attempt, attempts_allowed = g.attempts_allowed, fencing_token = g.fencing_token, \
     lease_worker = g.lease_worker, lease_process = g.lease_process, lease_expires_at_ms = g.lease_expires_at_ms, \
     effect_possible = g.effect_possible, continues = g.continues, run_at_ms = g.run_at_ms, \
@@ -228,13 +243,18 @@ impl<'a> Changed<'a> {
         self.id.is_empty()
     }
 
-    /// Writes them; which were struck.
-    pub(super) async fn write(&self, reading: &Reading<'_>) -> Sql<Vec<ExecutionId>> {
+    /// The values of [`CHANGE`].
+    pub(super) fn params(&self) -> Vec<Param<'_>> {
         let mut params: Vec<Param<'_>> =
             vec![(&self.shard, Type::INT8_ARRAY), (&self.id, Type::UUID_ARRAY), (&self.was, Type::INT8_ARRAY)];
         params.extend(self.states.params());
         params.extend(self.belongings.params());
-        struck(&reading.query(CHANGE, &params).await?)
+        params
+    }
+
+    /// Writes them; which were struck.
+    pub(super) async fn write(&self, reading: &Reading<'_>) -> Sql<Vec<ExecutionId>> {
+        struck(&reading.query(CHANGE, &self.params()).await?)
     }
 }
 
@@ -308,7 +328,7 @@ macro_rules! store {
 }
 
 /// A call is new when its key was free, and when there is nothing of its id.
-const STORE: &str = store!(
+pub(super) const STORE: &str = store!(
     "INSERT INTO idempotency_keys (namespace, upstream, tool, key, execution_id, ttl_ms) \
      SELECT g.namespace, g.upstream, g.tool, g.key, g.id, g.ttl_ms FROM g WHERE g.key IS NOT NULL \
      ON CONFLICT (namespace, upstream, tool, key) DO NOTHING RETURNING execution_id"
@@ -360,15 +380,16 @@ impl<'a> Stored<'a> {
 
     /// Writes those that are new; which.
     pub(super) async fn write(&self, reading: &Reading<'_>) -> Sql<Vec<ExecutionId>> {
-        self.run(STORE, reading).await
+        struck(&reading.query(STORE, &self.params()).await?)
     }
 
     /// Writes those whose key is held by whom they say; which.
     pub(super) async fn write_in_place(&self, reading: &Reading<'_>) -> Sql<Vec<ExecutionId>> {
-        self.run(STORE_IN_PLACE, reading).await
+        struck(&reading.query(STORE_IN_PLACE, &self.params()).await?)
     }
 
-    async fn run(&self, sql: &str, reading: &Reading<'_>) -> Sql<Vec<ExecutionId>> {
+    /// The values of [`STORE`] and [`STORE_IN_PLACE`].
+    pub(super) fn params(&self) -> Vec<Param<'_>> {
         let mut params: Vec<Param<'_>> = vec![
             (&self.shard, Type::INT8_ARRAY),
             (&self.id, Type::UUID_ARRAY),
@@ -390,12 +411,12 @@ impl<'a> Stored<'a> {
         ];
         params.extend(self.states.params());
         params.extend(self.belongings.params());
-        struck(&reading.query(sql, &params).await?)
+        params
     }
 }
 
 /// RETURNING promises no order: rows are known by their ids.
-fn struck(rows: &[Row]) -> Sql<Vec<ExecutionId>> {
+pub(super) fn struck(rows: &[Row]) -> Sql<Vec<ExecutionId>> {
     rows.iter().map(|row| execution(row, 0)).collect()
 }
 

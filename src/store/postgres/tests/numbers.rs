@@ -7,7 +7,7 @@ use super::{Isolation, Schema};
 use crate::model::execution::State;
 use crate::model::tally::{MINUTE_MS, Tally};
 use crate::store::ListQuery;
-use crate::store::conformance::{Ground, Scene};
+use crate::store::conformance::Scene;
 use crate::store::series::{Counted, PutSeries, SeriesQuery, SeriesRow, Whose};
 
 const STORED: i64 = 100_000;
@@ -33,7 +33,7 @@ async fn p95<T: PartialEq + std::fmt::Debug>(expected: T, ask: impl AsyncFn() ->
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn numbers_of_a_hundred_thousand_stored_calls_are_told_at_once() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     let mut scene = Scene::open(&schema, "numbers").await.unwrap();
     let submit = scene.call("{}");

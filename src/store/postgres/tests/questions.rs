@@ -8,7 +8,7 @@ use crate::store::conformance::{Scene, story};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_question_of_the_examples_finds_its_answer() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     let mut scene = Scene::open(&schema, "questions").await.unwrap();
     story::play(&mut scene).await.unwrap();
