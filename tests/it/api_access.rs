@@ -31,7 +31,7 @@ const WORK: Opens = One(&["work"]);
 const SCOPES: [&str; 6] = ["call", "read", "cancel", "work", "operate", "admin"];
 
 /// The table.
-const ROUTES: [(&str, &str, Opens); 34] = [
+const ROUTES: [(&str, &str, Opens); 35] = [
     ("get", "/api/v1/executions", READ),
     ("get", "/api/v1/executions/{id}", READ),
     ("get", "/api/v1/executions/{id}/events", READ),
@@ -55,6 +55,7 @@ const ROUTES: [(&str, &str, Opens); 34] = [
     ("get", "/api/v1/series", READ),
     ("get", "/api/v1/caller", Known),
     ("get", "/api/v1/openapi.json", Known),
+    ("get", "/metrics", READ),
     ("get", "/healthz", Anybody),
     ("get", "/readyz", Anybody),
     ("post", "/worker/v1/register", WORK),
