@@ -30,6 +30,7 @@ mod sessions;
 mod settings;
 mod tasks;
 mod tls;
+mod told;
 mod twins;
 mod vendor;
 mod watch;
@@ -51,6 +52,7 @@ use self::db::Db;
 use self::liveness::Liveness;
 use self::watch::Watch;
 use self::writer::Writer;
+use super::observer::{Connections, Observer};
 use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
 use super::{
     Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned, Result,
@@ -257,6 +259,15 @@ impl Store for PostgresStore {
 
     async fn check(&self) -> Result<()> {
         self.writer.check().await
+    }
+
+    fn observe(&self, observer: Arc<dyn Observer>) {
+        self.db.observed().set(observer);
+    }
+
+    fn connections(&self) -> Connections {
+        let pool = self.db.connections();
+        Connections { waiting: pool.waiting + self.writer.waiting(), ..pool }
     }
 
     async fn close(&self) {

@@ -95,6 +95,11 @@ impl Writer {
         self.write(Write::Check).await.map(drop)
     }
 
+    /// Writes that wait for a commit.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// Queues a delivery mark; a full queue loses it.
     pub(super) fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64) {
         let settings = self.db.settings();
