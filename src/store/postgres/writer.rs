@@ -22,8 +22,6 @@ use crate::store::{Applied, Apply, Error, LeaseRef, Mark, Result, Submit, Submit
 
 /// Leases extended by one write, at most: each is a row of its transaction.
 const LEASES_MAX: usize = 100;
-/// Rows that one write of the common kind needs: itself, two events, a piece of payload.
-const ROWS_OF_A_WRITE: usize = 4;
 /// Writes that have to wait and are looked over for others that need not, at most.
 const LOOKED_OVER_MAX: usize = 256;
 
@@ -291,8 +289,8 @@ impl Task {
     /// keep its order behind that.
     fn batch(&mut self) -> Vec<Item> {
         let settings = self.shared.db.settings();
-        let most = settings.batch_max.min(settings.batch_rows_max / ROWS_OF_A_WRITE).max(1);
-        let (mut batch, mut bytes): (Vec<Item>, usize) = (Vec::new(), 0);
+        let most = settings.batch_max.max(1);
+        let (mut batch, mut bytes, mut rows): (Vec<Item>, usize, usize) = (Vec::new(), 0, 0);
         let mut left: Vec<Item> = Vec::new();
         let (mut named, mut marks): (HashSet<ExecutionId>, bool) = (HashSet::new(), false);
         while batch.len() < most && left.len() < LOOKED_OVER_MAX {
@@ -306,7 +304,8 @@ impl Task {
                 continue;
             }
             bytes += write.bytes();
-            if bytes > settings.batch_bytes_max && !batch.is_empty() {
+            rows += write.rows(settings.payload_chunk_bytes);
+            if (bytes > settings.batch_bytes_max || rows > settings.batch_rows_max) && !batch.is_empty() {
                 self.items.push_front(item);
                 break;
             }
