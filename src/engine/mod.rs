@@ -26,6 +26,7 @@ pub mod peers;
 pub mod remote;
 pub mod running;
 pub mod scheduler;
+pub mod series;
 mod served_tasks;
 pub mod sessions;
 pub mod slots;
@@ -190,6 +191,8 @@ pub struct Engine {
     unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
     settling: scheduler::Settling,
+    repeats: series::Repeats,
+    recent: series::Recent,
     draining: CancellationToken,
     halting: CancellationToken,
     stop: CancellationToken,
@@ -234,6 +237,8 @@ impl Engine {
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),
             settling: scheduler::Settling::default(),
+            repeats: series::Repeats::default(),
+            recent: series::Recent::default(),
             draining: CancellationToken::new(),
             halting: CancellationToken::new(),
             stop: CancellationToken::new(),

@@ -93,7 +93,7 @@ impl Default for PostgresSettings {
             statement_timeout_ms: 30_000,
             commit_deadline_ms: 3_000,
             answer_deadline_ms: 4_500,
-            writers: 2,
+            writers: 4,
             heads_cached: 4_096,
             queue_max: 10_000,
             batch_max: 256,

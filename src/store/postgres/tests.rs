@@ -2,6 +2,8 @@
 
 mod cluster;
 mod failing;
+mod numbers;
+mod questions;
 mod writing;
 
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use async_trait::async_trait;
 
 use self::cluster::Cluster;
 use super::{Isolation, PostgresSettings, PostgresStore};
-use super::{events, heads, held, inputs, lists, payloads, registry, sessions, tasks, workers, write};
+use super::{events, heads, held, inputs, lists, payloads, pieces, registry, sessions, tasks, totals, workers, write};
 use crate::store::conformance::{Ground, cases};
 use crate::store::{Result, Store};
 
@@ -74,6 +76,8 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         registry::STATEMENTS,
         sessions::STATEMENTS,
         tasks::STATEMENTS,
+        totals::STATEMENTS,
+        pieces::STATEMENTS,
         workers::STATEMENTS,
     ];
     untyped.into_iter().map(|sql| (sql, "")).chain(typed.concat()).collect()
