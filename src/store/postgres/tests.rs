@@ -1,6 +1,7 @@
 //! The conformance suite on a real PostgreSQL: a private cluster of the installed binaries, a schema for each case.
 
 mod cluster;
+mod wakeups;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +10,7 @@ use async_trait::async_trait;
 
 use self::cluster::Cluster;
 use super::{Isolation, PostgresSettings, PostgresStore};
-use super::{events, heads, held, inputs, lists, payloads, registry, sessions, tasks, workers, write};
+use super::{events, heads, held, inputs, listen, lists, payloads, registry, sessions, tasks, workers, write};
 use crate::store::conformance::{Ground, cases};
 use crate::store::{Result, Store};
 
@@ -68,6 +69,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
     let typed = [
         held::STATEMENTS,
         inputs::STATEMENTS,
+        listen::STATEMENTS,
         lists::STATEMENTS,
         registry::STATEMENTS,
         sessions::STATEMENTS,
