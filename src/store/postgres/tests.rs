@@ -1,6 +1,8 @@
 //! The conformance suite on a real PostgreSQL: a private cluster of the installed binaries, a schema for each case.
 
 mod cluster;
+mod rules;
+mod statements;
 mod wakeups;
 
 use std::sync::Arc;
