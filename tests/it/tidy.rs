@@ -35,10 +35,7 @@ const CLOCK: &str = "src/engine/clock.rs";
 
 /// Test files that may sleep, and why nothing better is to be had.
 const MAY_SLEEP: [(&str, &str); 7] = [
-    (
-        "src/store/postgres/tests/wakeups.rs",
-        "changes come at any moment between two looks, which is what is measured",
-    ),
+    ("src/store/postgres/tests/wakeups.rs", "changes come at any moment between two looks, which is what is measured"),
     (
         "src/worker/upstream/tests/guard.rs",
         "asks the system again whether a process is gone; its end signals nobody here",

@@ -10,6 +10,7 @@ mod fault;
 mod heads;
 mod held;
 mod inputs;
+mod inspect;
 mod listen;
 mod lists;
 mod liveness;
@@ -22,11 +23,14 @@ mod pool;
 mod prune;
 mod registry;
 mod retry;
+mod roles;
 mod rows;
 mod sessions;
 mod settings;
 mod tasks;
+mod throwaway;
 mod tls;
+mod transfer;
 mod twins;
 mod vendor;
 mod watch;
@@ -43,7 +47,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+pub use self::inspect::{DatabaseLook, DatabaseStatus, look, prune_preview, status};
+pub use self::roles::{Granted, grant};
 pub use self::settings::{Isolation, PostgresSettings};
+pub use self::throwaway::Throwaway;
+pub use self::transfer::{load, rows_of};
+pub use self::vendor::Vendor;
 
 use self::db::Db;
 use self::listen::Listener;

@@ -1,8 +1,11 @@
 //! The conformance suite on a real PostgreSQL: a private cluster of the installed binaries, a schema for each case.
 
 mod cluster;
+mod plans;
+mod roles;
 mod rules;
 mod statements;
+mod transfer;
 mod wakeups;
 
 use std::sync::Arc;
@@ -33,6 +36,15 @@ impl Schema {
         connection.await.unwrap().unwrap();
         let settings = PostgresSettings { schema: Some(name), isolation, ..PostgresSettings::for_tests() };
         Schema { url: cluster.url(), settings }
+    }
+
+    /// A connection of the test's own that knows the schema.
+    async fn client(&self, cluster: &Cluster) -> tokio_postgres::Client {
+        let (client, connection) = tokio_postgres::connect(&cluster.url(), tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let name = self.settings.schema.as_deref().unwrap();
+        client.batch_execute(&format!("SET search_path = {name}")).await.unwrap();
+        client
     }
 }
 
@@ -86,10 +98,7 @@ async fn every_statement_fits_the_schema_and_the_types_of_its_values() {
     let Some(cluster) = Cluster::start() else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.open().await.unwrap().close().await;
-    let (client, connection) = tokio_postgres::connect(&cluster.url(), tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
-    let name = schema.settings.schema.unwrap();
-    client.batch_execute(&format!("SET search_path = {name}")).await.unwrap();
+    let client = schema.client(&cluster).await;
     let all = statements();
     assert!(all.len() > 40, "{}", all.len());
     for (number, (sql, types)) in all.iter().enumerate() {
