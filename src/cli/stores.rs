@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::args::ConfigFlags;
 use super::failure::Failure;
 use crate::config::Loaded;
-use crate::store::{self, SqliteSettings, Store};
+use crate::serve::settings;
+use crate::store::{self, Store, StoreSettings};
 
 /// A store that is open, and what people call it.
 pub struct NamedStore {
@@ -29,20 +30,27 @@ pub async fn open(loaded: &Loaded) -> Result<Arc<dyn Store>, Failure> {
         make_private_folder(&folder)
             .map_err(|error| Failure::usage(format!("the folder {} can not be made: {error}", folder.display())))?;
     }
-    Ok(store::open(&url, &SqliteSettings::default()).await?)
+    open_url(&url, &settings::store(&loaded.config)).await
 }
 
 /// The stores to look for executions in: with a configuration or `--store` that one, else all.
 pub async fn for_reading(flags: &ConfigFlags) -> Result<Vec<NamedStore>, Failure> {
     let loaded = flags.load(|_| {})?;
+    let mut settings = settings::store(&loaded.config);
+    // A look changes no schema that servers of another release work with; a file is its user's own.
+    settings.postgres.migrates = false;
     let mut stores = Vec::new();
     for (name, url) in urls(flags, &loaded) {
         // Opening would make the file, and an empty answer is the true one.
         if sqlite_path(&url).is_none_or(|path| path.exists()) {
-            stores.push(NamedStore { name, store: store::open(&url, &SqliteSettings::default()).await? });
+            stores.push(NamedStore { name, store: open_url(&url, &settings).await? });
         }
     }
     Ok(stores)
+}
+
+async fn open_url(url: &str, settings: &StoreSettings) -> Result<Arc<dyn Store>, Failure> {
+    Ok(store::open(url, settings).await?)
 }
 
 /// Names and URLs of the stores that are meant, there or not: with a configuration or `--store` that one, else all.

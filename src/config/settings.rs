@@ -59,7 +59,7 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Store {
-    /// Address of the store: `sqlite:PATH`; without it a SQLite file in `data_dir`. `postgres://…` is not offered yet.
+    /// Address of the store: `sqlite:PATH` or `postgres://USER@HOST/DATABASE`; without it a SQLite file in `data_dir`.
     #[schemars(extend("x-format" = "store", "x-secret" = false, "x-url" = true))]
     pub url: Option<Secret>,
     /// Folder for what the program writes by itself; without it the user's data folder.

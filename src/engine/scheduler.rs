@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
@@ -20,9 +21,27 @@ use crate::store::{Applied, LeaseRef, crash};
 pub struct Settling {
     settled: AtomicU64,
     found_settled: AtomicU64,
+    /// Until then nobody else's lease is taken away (milliseconds since the epoch).
+    patient_until_ms: AtomicI64,
 }
 
+/// A look at a database that takes so long was kept from it, as others may have been.
+const LATE: Duration = Duration::from_secs(1);
+/// By then everybody has said that it lives who could not before.
+const PATIENCE_MS: i64 = 3_000;
+/// A heartbeat that failed is repeated no later.
+const HEARTBEAT_AGAIN_MS: i64 = 1_000;
+
 impl Settling {
+    /// Leaves what others hold alone until then.
+    fn be_patient(&self, until_ms: i64) {
+        self.patient_until_ms.fetch_max(until_ms, Ordering::Relaxed);
+    }
+
+    fn is_patient(&self, now_ms: i64) -> bool {
+        now_ms < self.patient_until_ms.load(Ordering::Relaxed)
+    }
+
     fn count(&self, applied: Option<&Applied>) {
         let was_ours = applied.is_some_and(|applied| applied.answer == Answer::Accepted);
         let counter = if was_ours { &self.settled } else { &self.found_settled };
@@ -38,17 +57,31 @@ impl Settling {
 impl Engine {
     /// Settles everything that is due, once; returns when to look again (milliseconds since the epoch).
     pub async fn settle_due(&self) -> Result<i64> {
+        self.settle_due_by(None).await
+    }
+
+    /// The same; a look at a database that has no answer by then leaves alone what others hold.
+    async fn settle_due_by(&self, mut by: Option<Instant>) -> Result<i64> {
         loop {
             let now_ms = self.now_ms();
-            let dead = self.store.dead_processes(now_ms).await?;
+            let mut dead = self.store.dead_processes(now_ms).await?;
             let batch = self.settings.scheduler_batch;
             let due = self.store.due(&dead, now_ms, batch).await?;
+            if by.take().is_some_and(|by| Instant::now() > by) {
+                self.be_patient();
+            }
+            // The store was away: whoever could not say that it lives gets the time to say so.
+            let is_patient = self.settling.is_patient(now_ms);
+            if is_patient {
+                dead.clear();
+            }
             // The machine slept, or this process was late: it lives and works, so it keeps what it holds.
             let (own, expired): (Vec<_>, Vec<_>) = due.expired.iter().partition(|head| self.runs(head));
             if !own.is_empty() {
                 self.heartbeat().await?;
             }
-            let full = [due.expired.len(), due.promotable.len(), due.timed_out.len()].into_iter().any(|n| n >= batch);
+            let expired = if is_patient { Vec::new() } else { expired };
+            let full = [expired.len(), due.promotable.len(), due.timed_out.len()].into_iter().any(|n| n >= batch);
             let expired = expired.into_iter().map(|head| (head.id(), expiry(head, &dead)));
             let promotable = due.promotable.iter().map(|id| (*id, Command::Promote));
             let abandoned = self.run_by_nobody(&due.timed_out).await?;
@@ -80,6 +113,9 @@ impl Engine {
             }
             self.end_expired_tasks().await?;
             let latest_ms = now_ms + self.settings.scheduler_interval_ms;
+            if is_patient {
+                return Ok(latest_ms);
+            }
             return Ok(due.next_at_ms.map_or(latest_ms, |at_ms| at_ms.clamp(now_ms + 1, latest_ms)));
         }
     }
@@ -110,11 +146,20 @@ impl Engine {
         }
     }
 
+    /// Leaves alone what others hold, until they had the time to say that they live. A file tells who lives by itself.
+    fn be_patient(&self) {
+        if matches!(self.clock, Clock::Aligned(_)) {
+            let until_ms = self.settings.heartbeat_ms.min(PATIENCE_MS) + self.settings.scheduler_interval_ms;
+            self.settling.be_patient(self.now_ms() + until_ms);
+        }
+    }
+
     async fn scheduler_loop(self: Arc<Self>) {
         loop {
-            let next_at_ms = match self.settle_due().await {
+            let next_at_ms = match self.settle_due_by(Some(Instant::now() + LATE)).await {
                 Ok(at_ms) => at_ms,
                 Err(error) => {
+                    self.be_patient();
                     tracing::warn!(code = error.code(), "the scheduler could not settle what is due: {error}");
                     self.now_ms() + self.settings.scheduler_interval_ms
                 }
@@ -152,13 +197,16 @@ impl Engine {
     }
 
     async fn heartbeat_loop(self: Arc<Self>) {
+        let mut pause_ms = self.settings.heartbeat_ms.max(1);
         loop {
-            let next_at_ms = self.now_ms() + self.settings.heartbeat_ms.max(1);
+            let next_at_ms = self.now_ms() + pause_ms;
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 () = self.clock.sleep_until(next_at_ms) => {}
             }
+            pause_ms = self.settings.heartbeat_ms.max(1);
             if let Err(error) = self.heartbeat().await {
+                pause_ms = pause_ms.min(HEARTBEAT_AGAIN_MS);
                 tracing::warn!(code = error.code(), "leases could not be extended: {error}");
             }
             if let Err(error) = self.note_own_life().await {

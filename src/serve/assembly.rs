@@ -14,7 +14,7 @@ use crate::engine::clock::Clock;
 use crate::engine::{Engine, Roles};
 use crate::http::health::{Readiness, Startup};
 use crate::mcp::face::Face;
-use crate::store::{self, SqliteSettings, Store};
+use crate::store::{self, Store};
 use crate::worker::Worker;
 use crate::worker::left_tasks::LeftTasks;
 use crate::worker::reconcile::{self, Reconciler};
@@ -106,16 +106,7 @@ pub async fn open_store(loaded: &Loaded) -> Result<Arc<dyn Store>, Failure> {
     {
         private_folder(folder)?;
     }
-    let settings = SqliteSettings {
-        queue_max: config.store.max_queue as usize,
-        batch_max: config.store.max_batch as usize,
-        busy_timeout_ms: config.store.busy_timeout.0.max(1) as u64,
-        point_readers: config.store.readers as usize,
-        migrates: config.store.migrate == crate::config::settings::Migrate::Auto,
-        limits: crate::model::decide::Limits { notes_max: config.limits.stale_results_per_execution },
-        ..SqliteSettings::default()
-    };
-    store::open(&url, &settings)
+    store::open(&url, &settings::store(config))
         .await
         .map_err(|error| Failure::new(format!("{}: {error}", crate::config::mask_url(&url))))
 }

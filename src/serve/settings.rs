@@ -3,20 +3,66 @@
 use std::time::Duration;
 
 use crate::config;
-use crate::config::settings::{Config, Role};
+use crate::config::settings::{Config, Isolation, Migrate, Role};
+
+use crate::config::units::Millis;
 use crate::engine;
 use crate::engine::catalog::{ResponseMode, Service, TaskService};
 use crate::engine::slots::UpstreamLimits;
 use crate::mcp::envelope;
 use crate::mcp::exposure::Exposure;
 use crate::mcp::{face, names};
+use crate::model::decide::Limits;
 use crate::model::policy::{Delivery, OnDisconnect, Timeouts, Unkeyed};
 use crate::model::retry::{RetryOn, RetryPolicy};
-use crate::store::Retention;
+use crate::store::{PostgresSettings, Retention, SqliteSettings, StoreSettings, postgres};
 use crate::worker::rules::{Reconcile, Rules};
 
 /// Executions pruned in one batch: small enough that a waiting writer does not notice.
 const PRUNE_BATCH: usize = 200;
+
+/// The settings of the store, whichever driver its URL asks for.
+pub fn store(config: &Config) -> StoreSettings {
+    let limits = Limits { notes_max: config.limits.stale_results_per_execution };
+    let store = &config.store;
+    let migrates = store.migrate == Migrate::Auto;
+    let (queue_max, batch_max) = (store.max_queue as usize, store.max_batch as usize);
+    let ms = |time: Millis| time.0.max(1) as u64;
+    let sqlite = SqliteSettings {
+        queue_max,
+        batch_max,
+        busy_timeout_ms: ms(store.busy_timeout),
+        point_readers: store.readers as usize,
+        migrates,
+        limits,
+        ..SqliteSettings::default()
+    };
+    let postgres = PostgresSettings {
+        schema: store.schema.as_ref().map(|schema| schema[..].to_owned()),
+        isolation: match store.isolation {
+            Isolation::Serializable => postgres::Isolation::Serializable,
+            Isolation::ReadCommitted => postgres::Isolation::ReadCommitted,
+        },
+        pool_max: store.max_connections as usize,
+        idle_timeout_ms: ms(store.connection_idle),
+        lifetime_max_ms: ms(store.connection_life),
+        connect_timeout_ms: ms(store.connect_timeout),
+        statement_timeout_ms: ms(store.statement_timeout),
+        commit_deadline_ms: ms(store.commit_deadline),
+        answer_deadline_ms: ms(store.answer_deadline),
+        queue_max,
+        batch_max,
+        poll_interval_ms: ms(store.poll_interval),
+        process_ttl_ms: ms(store.process_ttl),
+        listen_url: store.listen_url.as_ref().map(|url| url.expose().to_owned()),
+        migrates,
+        pooled: store.pooled,
+        root_certificates: store.root_certificates.as_ref().map(|path| path[..].into()),
+        limits,
+        ..PostgresSettings::default()
+    };
+    StoreSettings { sqlite, postgres }
+}
 
 /// The engine's settings. `bound`: executions belong to this process (`wrap`).
 pub fn engine(config: &Config, bound: bool) -> engine::Settings {

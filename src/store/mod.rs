@@ -20,7 +20,7 @@ pub use input::{
     AnswerInputs, AnsweredInputs, Ask, Asked, Fate, InputOutcome, InputRow, NewAnswer, NewQuestion, SealingKey,
     WantedKeys,
 };
-pub use open::open;
+pub use open::{StoreSettings, is_postgres, open};
 pub use postgres::PostgresSettings;
 pub use session::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,

@@ -9,6 +9,7 @@ use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Setup, server_table};
 use crate::support::raw_http::{Connection, Request, open_session};
 use crate::support::servers::kit_stdio;
+use crate::support::stores::On;
 use crate::support::{DEADLINE, eventually_async};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -22,7 +23,12 @@ pub struct Scene {
 impl Scene {
     /// `head`: tables before the server's; `more`: further lines of `[servers.kit]`, sub-tables last.
     pub async fn start(head: &str, more: &str) -> Scene {
-        let setup = Setup::new("");
+        Scene::start_on(On::Sqlite, head, more).await
+    }
+
+    /// The same with this kind of store.
+    pub async fn start_on(on: On, head: &str, more: &str) -> Scene {
+        let setup = Setup::new("").on(on).await;
         let ledger = Ledger::in_folder(setup.folder());
         let config = format!("{head}\n{}", server_table("kit", &kit(setup.folder()), more));
         Scene { program: setup.config(&config).serve().await, ledger }

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use durable_mcp::model::event::Event;
 use durable_mcp::model::execution::State;
 use durable_mcp::model::policy::Delivery;
-use durable_mcp::store::{self, PayloadKind, SqliteSettings};
+use durable_mcp::store::{self, PayloadKind, StoreSettings};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -302,7 +302,7 @@ impl ClientLedger {
             all.entry(one.head.ident.key.as_deref().unwrap_or_default()).or_default().push(one);
             all
         });
-        let store = store::open(&setup.store_url(), &SqliteSettings::default()).await.unwrap();
+        let store = store::open(&setup.store_url(), &StoreSettings::default()).await.unwrap();
         let (answers, calls, mut tally) = {
             let known = self.inner.lock().unwrap();
             let tally = Tally { requests: known.requests, cuts: known.cuts, ..Tally::default() };

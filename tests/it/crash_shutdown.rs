@@ -10,16 +10,23 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::crash_scene::{Call, ClientLedger, Lives, Told, call, call_with, is_settled, kit_setup, now_ms};
+use crate::on_every_store;
 use crate::support::process_tree::{descendants, wait_gone};
+use crate::support::stores::On;
 use crate::support::{DEADLINE, eventually};
+
+on_every_store! {
+    a_sigterm_answers_or_keeps_every_running_call;
+    scheduled_retries_go_on_after_a_restart_and_are_never_early;
+}
 
 /// What ending the server's process tree may take beyond the grace time.
 const TREE_END: Duration = Duration::from_secs(3);
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_sigterm_answers_or_keeps_every_running_call() {
+async fn a_sigterm_answers_or_keeps_every_running_call(on: On) {
     let grace = Duration::from_millis(1_000);
     let (setup, ledger) = kit_setup("[server]\nshutdown_grace = \"1s\"\n", "");
+    let setup = setup.on(on).await;
     let mut server = setup.serve().await;
     let clients = ClientLedger::default();
     let mut calls: Vec<Call> = Vec::new();
@@ -94,11 +101,11 @@ async fn a_second_sigterm_ends_at_once() {
 }
 
 // A58: failed work needs a hand to go on after a restart. Also G11: no retry is early.
-#[tokio::test(flavor = "multi_thread")]
-async fn scheduled_retries_go_on_after_a_restart_and_are_never_early() {
+async fn scheduled_retries_go_on_after_a_restart_and_are_never_early(on: On) {
     let retry = "[servers.kit.tools.flaky_idempotent]\n\
                  retry = { on = [\"tool_error\"], initial_interval = \"900ms\", backoff_coefficient = 1.0 }";
     let (setup, ledger) = kit_setup("", &format!("\n{retry}"));
+    let setup = setup.on(on).await;
     let mut server = setup.serve().await;
     let flaky =
         |name: &str| Call { arguments: json!({"name": name, "failures": 2}), ..Call::new("flaky_idempotent", name) };

@@ -7,11 +7,17 @@ use durable_mcp::model::event::Event;
 use durable_mcp::model::execution::State;
 
 use crate::crash_scene::{Answer, Call, call, kit_setup, now_ms};
+use crate::on_every_store;
 use crate::support::ledger::Ledger;
 use crate::support::process_tree::{self, table};
 use crate::support::program::{Program, Setup, server_table};
 use crate::support::servers::kit_http;
+use crate::support::stores::On;
 use crate::support::{DEADLINE, eventually};
+
+on_every_store! {
+    a_server_over_http_that_is_restarted_in_a_call_leaves_nobody_waiting;
+}
 
 /// The caller is told within this time.
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
@@ -164,14 +170,13 @@ async fn a_server_that_dies_after_its_effect_leaves_unknown_or_one_more_attempt_
 }
 
 // A25: the server is restarted during a call over HTTP, and the caller hangs for ever. A18: the session of before is gone.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_over_http_that_is_restarted_in_a_call_leaves_nobody_waiting() {
+async fn a_server_over_http_that_is_restarted_in_a_call_leaves_nobody_waiting(on: On) {
     let scenes = [("json", "legacy"), ("sse", "legacy"), ("json", "both"), ("sse", "modern")];
-    futures_util::future::join_all(scenes.map(|(response, era)| restarted_over_http(response, era))).await;
+    futures_util::future::join_all(scenes.map(|(response, era)| restarted_over_http(on, response, era))).await;
 }
 
-async fn restarted_over_http(response: &str, era: &str) {
-    let setup = Setup::new("");
+async fn restarted_over_http(on: On, response: &str, era: &str) {
+    let setup = Setup::new("").on(on).await;
     let ledger = Ledger::in_folder(setup.folder());
     let flags = ["--response", response, "--era", era, "--ledger", ledger.path()];
     let mut upstream = kit_http(&flags).await;

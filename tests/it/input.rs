@@ -6,11 +6,18 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::cases_scene::gap;
+use crate::on_every_store;
 use crate::skip_loudly;
 use crate::support::client::{Call, Client, Kind, Mode, Target};
 use crate::support::program::{Program, Setup};
 use crate::support::raw_http::{Connection, Request, Response, open_session_of};
+use crate::support::stores::On;
 use crate::support::{self, DEADLINE, program_binary};
+
+on_every_store! {
+    any_process_takes_a_legacy_answer_once_and_ignores_unknown_ids;
+    a_parked_question_is_answered_after_a_kill_without_a_new_session;
+}
 
 fn setup(config: &str) -> Setup {
     Setup::new(config).flag("--demo")
@@ -133,9 +140,8 @@ async fn post(url: &str, session: &str, (question, answer): (&Value, &str)) -> u
 }
 
 // A43: the answer lands at another process.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn any_process_takes_a_legacy_answer_once_and_ignores_unknown_ids() {
-    let setup = setup("");
+async fn any_process_takes_a_legacy_answer_once_and_ignores_unknown_ids(on: On) {
+    let setup = setup("").on(on).await;
     let (first, second) = (setup.serve().await, setup.serve().await);
     let session = session(first.url()).await;
     let (mut stream, question) = asked(first.url(), &session, json!({"question": "Sure?"})).await;
@@ -178,9 +184,8 @@ async fn an_answer_may_come_within_a_batch_where_the_revision_has_batches() {
     assert_eq!(text(&said["result"]), "The answer is: blue. Attempt 1.", "{said}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_parked_question_is_answered_after_a_kill_without_a_new_session() {
-    let mut program = setup("").serve().await;
+async fn a_parked_question_is_answered_after_a_kill_without_a_new_session(on: On) {
+    let mut program = setup("").on(on).await.serve().await;
     let session = session(program.url()).await;
     let arguments = json!({"question": "Sure?", "parked": true});
     let (stream, question) = asked(program.url(), &session, arguments).await;

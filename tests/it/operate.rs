@@ -7,11 +7,17 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
+use crate::on_every_store;
 use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Ran, Setup, server_table};
 use crate::support::raw_http::{Connection, Request, Response};
 use crate::support::servers::kit_stdio;
+use crate::support::stores::On;
 use crate::support::{DEADLINE, eventually_async};
+
+on_every_store! {
+    orders_reach_a_store_with_and_without_a_running_process;
+}
 
 async fn token(setup: &Setup, more: &[&str]) -> String {
     let ran = setup.cli(&[&["token", "create", "--principal"], more].concat()).await;
@@ -299,9 +305,8 @@ async fn an_order_by_filter_is_shown_first_and_done_for_exactly_what_was_shown()
 }
 
 // A34: nobody but the client can stop a long call. The store without its server: the process that runs the call notices, and a dead server's calls can be ordered about.
-#[tokio::test(flavor = "multi_thread")]
-async fn orders_reach_a_store_with_and_without_a_running_process() {
-    let mut program = Setup::new("").flag("--demo").serve().await;
+async fn orders_reach_a_store_with_and_without_a_running_process(on: On) {
+    let mut program = Setup::new("").flag("--demo").on(on).await.serve().await;
     let (setup, store) = (program.setup.clone(), program.setup.store_url());
     let on_store = async |arguments: &[&str]| setup.cli(&[arguments, &["--store", &store]].concat()).await;
     let id = sleeping(&program, "").await;

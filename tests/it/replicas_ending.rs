@@ -9,11 +9,19 @@ use futures_util::future::join_all;
 use serde_json::json;
 
 use crate::crash_scene::{Call, ClientLedger, Dice, Told, call, call_in, is_settled, pass};
+use crate::on_every_store;
 use crate::replicas_scene::{Fleet, offers};
 use crate::sessions::{answer, begin, listen};
 use crate::support::program::Program;
 use crate::support::raw_http::open_session;
+use crate::support::stores::On;
 use crate::support::{DEADLINE, eventually};
+
+on_every_store! {
+    three_servers_are_restarted_in_turn_under_load_and_no_call_with_a_key_fails;
+    a_server_that_ends_during_ten_calls_of_two_seconds_answers_all_of_them;
+    callers_that_outlive_the_grace_time_get_a_handle_and_find_the_call_elsewhere;
+}
 
 const CLIENTS: u64 = 8;
 
@@ -55,9 +63,8 @@ async fn client(
     unreachable!("it leaves when it is told to")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn three_servers_are_restarted_in_turn_under_load_and_no_call_with_a_key_fails() {
-    let fleet = Fleet::new("[server]\nshutdown_grace = \"3s\"\nretry = \"50ms\"\n", "concurrency = 32");
+async fn three_servers_are_restarted_in_turn_under_load_and_no_call_with_a_key_fails(on: On) {
+    let fleet = Fleet::new(on, "[server]\nshutdown_grace = \"3s\"\nretry = \"50ms\"\n", "concurrency = 32").await;
     let (_first, _second) = (fleet.start("worker").await, fleet.start("worker,scheduler").await);
     let mut servers = Vec::new();
     for _ in 0..3 {
@@ -135,9 +142,8 @@ async fn ended_during_ten_calls(fleet: &Fleet, server: &mut Program) -> (Vec<(Ca
     (calls.into_iter().zip(told).collect(), took)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_ends_during_ten_calls_of_two_seconds_answers_all_of_them() {
-    let fleet = Fleet::new("[server]\nshutdown_grace = \"20s\"\n", "");
+async fn a_server_that_ends_during_ten_calls_of_two_seconds_answers_all_of_them(on: On) {
+    let fleet = Fleet::new(on, "[server]\nshutdown_grace = \"20s\"\n", "").await;
     let mut server = fleet.setup.serve().await;
     let (told, took) = ended_during_ten_calls(&fleet, &mut server).await;
     for (wanted, told) in &told {
@@ -147,9 +153,8 @@ async fn a_server_that_ends_during_ten_calls_of_two_seconds_answers_all_of_them(
     assert!(took < Duration::from_secs(20), "it ends when all is answered: {took:?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn callers_that_outlive_the_grace_time_get_a_handle_and_find_the_call_elsewhere() {
-    let fleet = Fleet::new("[server]\nshutdown_grace = \"1s\"\n", "");
+async fn callers_that_outlive_the_grace_time_get_a_handle_and_find_the_call_elsewhere(on: On) {
+    let fleet = Fleet::new(on, "[server]\nshutdown_grace = \"1s\"\n", "").await;
     // Where the work runs elsewhere it goes on; here it runs in the server that ends, or in a worker that stays.
     for (roles, stays) in [("mcp,worker,scheduler", false), ("mcp", true)] {
         let worker = match stays {

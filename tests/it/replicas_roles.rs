@@ -6,12 +6,21 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::crash_scene::{Call, Told, call, call_with, pass};
+use crate::on_every_store;
 use crate::replicas_scene::{Fleet, offers, tools, worker_of, workers};
 use crate::support::process_tree::descendants;
 use crate::support::program::{Program, server_table};
 use crate::support::raw_http::Request;
 use crate::support::servers::kit_stdio;
+use crate::support::stores::On;
 use crate::support::{DEADLINE, eventually, eventually_async};
+
+on_every_store! {
+    a_call_starts_at_one_process_runs_at_another_and_is_cancelled_at_a_third;
+    a_host_runs_only_what_it_was_given;
+    a_call_that_no_living_worker_runs_waits_its_time_and_says_so;
+    a_local_worker_is_drained_from_another_process_and_finishes_what_it_has;
+}
 
 /// True when the run with this text happened in a child of that process.
 fn ran_below(fleet: &Fleet, text: &str, program: &Program) -> bool {
@@ -25,9 +34,8 @@ async fn get(program: &Program, path: &str) -> (u16, Value) {
     (response.status, serde_json::from_slice(&response.body).unwrap_or_default())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_call_starts_at_one_process_runs_at_another_and_is_cancelled_at_a_third() {
-    let fleet = Fleet::new("", "");
+async fn a_call_starts_at_one_process_runs_at_another_and_is_cancelled_at_a_third(on: On) {
+    let fleet = Fleet::new(on, "", "").await;
     let a = fleet.start("mcp").await;
     assert!(descendants(a.process.pid()).is_empty(), "a process without the role `worker` starts no child");
     let worker = fleet.start("worker").await;
@@ -76,9 +84,8 @@ async fn a_call_starts_at_one_process_runs_at_another_and_is_cancelled_at_a_thir
     fleet.setup.check_store().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_host_runs_only_what_it_was_given() {
-    let fleet = Fleet::new("", "");
+async fn a_host_runs_only_what_it_was_given(on: On) {
+    let fleet = Fleet::new(on, "", "").await;
     let other =
         server_table("other", &kit_stdio(&["--ledger", fleet.ledger.path()]), "").replace("prefix = \"\"\n", "");
     let kit = server_table("kit", &kit_stdio(&["--ledger", fleet.ledger.path()]), "").replace("prefix = \"\"\n", "");
@@ -105,9 +112,8 @@ async fn a_host_runs_only_what_it_was_given() {
     assert!(refused.stderr.contains("kitt"), "{}", refused.stderr);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_no_living_worker_runs_waits_its_time_and_says_so() {
-    let fleet = Fleet::new("", "queue_timeout = \"400ms\"");
+async fn a_call_that_no_living_worker_runs_waits_its_time_and_says_so(on: On) {
+    let fleet = Fleet::new(on, "", "queue_timeout = \"400ms\"").await;
     let a = fleet.start("mcp").await;
     let scheduler = fleet.start("scheduler").await;
     let unknown = call(a.url(), &Call::slow("slow", "early", 0.01)).await;
@@ -133,9 +139,8 @@ async fn a_call_that_no_living_worker_runs_waits_its_time_and_says_so() {
     fleet.setup.check_store().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_local_worker_is_drained_from_another_process_and_finishes_what_it_has() {
-    let fleet = Fleet::new("", "");
+async fn a_local_worker_is_drained_from_another_process_and_finishes_what_it_has(on: On) {
+    let fleet = Fleet::new(on, "", "").await;
     let a = fleet.start("mcp,scheduler").await;
     let w = fleet.start("worker").await;
     offers(&a, "slow").await;

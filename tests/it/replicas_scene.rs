@@ -7,6 +7,7 @@ use crate::crash_scene::kit_setup;
 use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Setup};
 use crate::support::raw_http::Request;
+use crate::support::stores::On;
 use crate::support::{DEADLINE, eventually_async};
 
 /// Processes that share a store, a configuration and a ledger.
@@ -17,9 +18,15 @@ pub struct Fleet {
 
 impl Fleet {
     /// With `head` before the fixture's table, and `tail` as further lines of it.
-    pub fn new(head: &str, tail: &str) -> Fleet {
+    pub async fn new(on: On, head: &str, tail: &str) -> Fleet {
         let (setup, ledger) = kit_setup(head, tail);
-        Fleet { setup, ledger }
+        Fleet { setup: setup.on(on).await, ledger }
+    }
+
+    /// The same with the store at this URL.
+    pub fn stored_at(url: &str, head: &str, tail: &str) -> Fleet {
+        let (setup, ledger) = kit_setup(head, tail);
+        Fleet { setup: setup.stored_at(url), ledger }
     }
 
     /// How a process with these roles is started.

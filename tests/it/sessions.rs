@@ -5,17 +5,31 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::on_every_store;
 use crate::skip_loudly;
 use crate::support::client::{Call, Client, Kind};
 use crate::support::program::{Program, Setup};
 use crate::support::raw_http::{Connection, Event, Request, Response, open_session, open_session_of};
+use crate::support::stores::{On, count};
 use crate::support::{DEADLINE, clients_are_set_up, eventually_async};
+
+on_every_store! {
+    an_open_session_of_a_real_client_outlives_a_kill_and_is_served_by_a_second_process;
+    the_calls_of_one_session_go_around_two_processes_without_an_error;
+    the_result_of_a_call_that_ended_while_its_client_was_away_waits_on_its_stream_in_every_process;
+    a_call_goes_on_when_its_process_is_killed_and_its_stream_is_taken_up_elsewhere;
+    every_revision_is_negotiated_and_kept_over_a_restart;
+}
 
 /// Whatever takes longer than a moment is answered as a stream.
 const SOON: &str = "[server]\njson_within = \"50ms\"\nkeep_alive = \"100ms\"\nretry = \"100ms\"\n";
 
 async fn serve(config: &str) -> Program {
-    Setup::new(config).flag("--demo").serve().await
+    serve_on(On::Sqlite, config).await
+}
+
+async fn serve_on(on: On, config: &str) -> Program {
+    Setup::new(config).flag("--demo").on(on).await.serve().await
 }
 
 fn call(id: Value, tool: &str, arguments: Value) -> String {
@@ -88,10 +102,9 @@ async fn listed(program: &Program) -> Vec<Value> {
 }
 
 // A16: a new version is deployed, and the client gets 404 for ever. Restart invisible: an SDK 1.x client with an open session, by kill -9 and by a second process on the same store.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_open_session_of_a_real_client_outlives_a_kill_and_is_served_by_a_second_process() {
+async fn an_open_session_of_a_real_client_outlives_a_kill_and_is_served_by_a_second_process(on: On) {
     skip_loudly!(clients_are_set_up());
-    let program = serve(SOON).await;
+    let program = serve_on(on, SOON).await;
     let client = Client::connect(Kind::Sdk1, &program.target()).await;
     let said = client.call("demo_echo", json!({"message": "one"})).await.unwrap();
     assert_eq!(said["content"][0]["text"], "one");
@@ -102,7 +115,7 @@ async fn an_open_session_of_a_real_client_outlives_a_kill_and_is_served_by_a_sec
     assert_eq!(said["content"][0]["text"], "two");
     // A result that the restart falls into comes by the stream that the client takes up by itself.
     let pending = client.start(Call::new("demo_sleep", json!({"seconds": 2}))).await;
-    let opened = async || rows(&program, "SELECT count(*) FROM session_messages") == 1;
+    let opened = async || count(&program.setup.store_url(), "session_messages").await == 1;
     eventually_async("the call is on a stream that can be taken up", DEADLINE, opened).await;
     let program = program.restart().await;
     let slept = pending.answer().await.unwrap();
@@ -132,9 +145,8 @@ async fn a_get_after_a_restart_leaves_later_posts_as_they_were() {
 }
 
 // A19: a session that only the process knows which opened it.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_calls_of_one_session_go_around_two_processes_without_an_error() {
-    let program = serve(SOON).await;
+async fn the_calls_of_one_session_go_around_two_processes_without_an_error(on: On) {
+    let program = serve_on(on, SOON).await;
     let other = program.setup.serve().await;
     let session = open_session(program.url(), "2025-11-25").await.unwrap();
     for (n, at) in [&program, &other].into_iter().cycle().take(50).enumerate() {
@@ -145,9 +157,8 @@ async fn the_calls_of_one_session_go_around_two_processes_without_an_error() {
     assert_eq!(listed(&program).await.len(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_result_of_a_call_that_ended_while_its_client_was_away_waits_on_its_stream_in_every_process() {
-    let program = serve(SOON).await;
+async fn the_result_of_a_call_that_ended_while_its_client_was_away_waits_on_its_stream_in_every_process(on: On) {
+    let program = serve_on(on, SOON).await;
     let other = program.setup.serve().await;
     let session = open_session(program.url(), "2025-11-25").await.unwrap();
     let (stream, first) = begin(&program, &session, &sleep(json!("id\u{e9}"), 0.6)).await;
@@ -169,9 +180,8 @@ async fn the_result_of_a_call_that_ended_while_its_client_was_away_waits_on_its_
     assert_eq!(program.executions().await.len(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_call_goes_on_when_its_process_is_killed_and_its_stream_is_taken_up_elsewhere() {
-    let mut program = serve(SOON).await;
+async fn a_call_goes_on_when_its_process_is_killed_and_its_stream_is_taken_up_elsewhere(on: On) {
+    let mut program = serve_on(on, SOON).await;
     let session = open_session(program.url(), "2025-11-25").await.unwrap();
     let (mut stream, first) = begin(&program, &session, &sleep(json!(7), 2.0)).await;
     let other = program.setup.serve().await;
@@ -353,9 +363,8 @@ async fn a_failed_initialize_leaves_nothing_and_a_repeated_one_is_harmless() {
 }
 
 // A17: what was negotiated is forgotten by a restart. A53: a client of each revision is spoken to in it; a newer one is answered, not refused.
-#[tokio::test(flavor = "multi_thread")]
-async fn every_revision_is_negotiated_and_kept_over_a_restart() {
-    let program = serve(SOON).await;
+async fn every_revision_is_negotiated_and_kept_over_a_restart(on: On) {
+    let program = serve_on(on, SOON).await;
     let mut sessions = Vec::new();
     for (asked, negotiated) in [
         ("2024-11-05", "2024-11-05"),

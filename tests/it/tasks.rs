@@ -4,11 +4,18 @@
 use serde_json::{Value, json};
 
 use crate::cases_scene::{Scene, gap};
+use crate::on_every_store;
 use crate::support::raw_http::Connection;
 use crate::support::raw_stdio::RawStdio;
+use crate::support::stores::On;
 use crate::support::{self, DEADLINE};
 use crate::tasks_scene::{EXTENSION, Gate, Modern, task_id, token};
 use std::time::Duration;
+
+on_every_store! {
+    after_a_kill_right_after_the_answer_another_process_answers_for_the_task;
+    other_processes_of_the_same_store_read_and_cancel_the_task_of_the_first;
+}
 
 const SOON: &str = "[defaults]\ntask_after = \"100ms\"\n";
 
@@ -185,9 +192,8 @@ async fn a_cancel_is_acknowledged_stops_the_work_and_is_acknowledged_again() {
 }
 
 // A36: the task is kept, but not found because the session is another.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_a_kill_right_after_the_answer_another_process_answers_for_the_task() {
-    let scene = Scene::start("[defaults]\ntasks = \"always\"\n", "").await;
+async fn after_a_kill_right_after_the_answer_another_process_answers_for_the_task(on: On) {
+    let scene = Scene::start_on(on, "[defaults]\ntasks = \"always\"\n", "").await;
     let client = Modern::new(scene.url());
     let task = client.task("slow", json!({"seconds": 60, "text": "one"})).await;
     let id = task_id(&task);
@@ -214,9 +220,8 @@ async fn after_a_kill_right_after_the_answer_another_process_answers_for_the_tas
 }
 
 // A20, A34: begun at one process, looked at at another, cancelled at a third; the server behind is told.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn other_processes_of_the_same_store_read_and_cancel_the_task_of_the_first() {
-    let scene = Scene::start(SOON, "").await;
+async fn other_processes_of_the_same_store_read_and_cancel_the_task_of_the_first(on: On) {
+    let scene = Scene::start_on(on, SOON, "").await;
     let (other, third) = (scene.program.setup.serve().await, scene.program.setup.serve().await);
     let (here, there) = (Modern::new(scene.url()), Modern::new(other.url()));
     let elsewhere = Modern::new(third.url());

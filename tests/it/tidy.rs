@@ -34,7 +34,7 @@ const FLOORS: [(&str, u8); 9] = [
 const CLOCK: &str = "src/engine/clock.rs";
 
 /// Test files that may sleep, and why nothing better is to be had.
-const MAY_SLEEP: [(&str, &str); 7] = [
+const MAY_SLEEP: [(&str, &str); 10] = [
     ("src/store/postgres/tests/wakeups.rs", "changes come at any moment between two looks, which is what is measured"),
     (
         "src/worker/upstream/tests/guard.rs",
@@ -42,6 +42,9 @@ const MAY_SLEEP: [(&str, &str); 7] = [
     ),
     ("tests/it/support/rmcp_client.rs", "a client's own time-out, which is what its tests are about"),
     ("tests/it/support/process_tree.rs", "asks the system again whether foreign processes are gone; no event tells"),
+    ("tests/it/support/cluster/mod.rs", "asks a database server again whether it takes connections; no event tells"),
+    ("tests/it/support/cluster/standby.rs", "asks a database server again whether it has caught up; no event tells"),
+    ("tests/it/support/pg_proxy/link.rs", "a slow network, which is what its tests are about"),
     ("tests/it/crash_scene.rs", "kills come at random moments, and a store that other processes write is asked again"),
     ("tests/it/cases_scene.rs", "time between two acts of a client, which is what its tests are about"),
     ("tests/it/support/mod.rs", "asks again whether something outside of this process came true; no event tells"),

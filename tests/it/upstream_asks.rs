@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use durable_mcp::store::{self, SqliteSettings};
+use durable_mcp::store::{self, StoreSettings};
 use serde_json::{Value, json};
 
 use crate::support::program::{Program, Setup, server_table};
@@ -86,7 +86,7 @@ async fn begin_job(program: &Program) -> String {
 }
 
 async fn checkpoint(setup: &Setup, id: &str) -> Option<String> {
-    let store = store::open(&setup.store_url(), &SqliteSettings::default()).await.unwrap();
+    let store = store::open(&setup.store_url(), &StoreSettings::default()).await.unwrap();
     let kept = store.progressed(id.parse().unwrap()).await.unwrap();
     store.close().await;
     kept.checkpoint.map(|checkpoint| checkpoint.to_string())

@@ -4,7 +4,8 @@
 use crate::cli::args::MigrateArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::stores;
-use crate::store::{self, SqliteSettings};
+use crate::serve::settings;
+use crate::store;
 
 /// Runs the command.
 pub async fn run(args: MigrateArgs) -> Result<Exit, Failure> {
@@ -15,7 +16,8 @@ pub async fn run(args: MigrateArgs) -> Result<Exit, Failure> {
             .map_err(|error| Failure::usage(format!("the folder {} can not be made: {error}", folder.display())))?;
     }
     // Whatever the configuration says: this is the command that may.
-    let settings = SqliteSettings { migrates: true, ..SqliteSettings::default() };
+    let mut settings = settings::store(&loaded.config);
+    settings.migrates(true);
     store::open(&url, &settings).await?.close().await;
     eprintln!("the schema is the one that this program works with");
     Ok(Exit::Ok)

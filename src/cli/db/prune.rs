@@ -12,7 +12,7 @@ use crate::cli::args::PruneArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::engine::clock::Clock;
-use crate::store::{self, Pruned, Retention, SqliteSettings, Store, sqlite};
+use crate::store::{self, Pruned, Retention, Store, StoreSettings, sqlite};
 
 /// Executions in one commit.
 const BATCH: usize = 100;
@@ -77,7 +77,7 @@ pub async fn run(args: PruneArgs, out: Output) -> Result<Exit, Failure> {
 }
 
 async fn prune(file: &StoreFile, retention: Retention, (now_ms, wanted): (i64, Pruned)) -> Result<Pruned, Failure> {
-    let store = store::open(&format!("sqlite:{}", file.path.display()), &SqliteSettings::default()).await?;
+    let store = store::open(&format!("sqlite:{}", file.path.display()), &StoreSettings::default()).await?;
     let mut pruned = Pruned::default();
     let bar = Progress::new("executions");
     // Whole executions first: then what is counted as payloads alone is what stays without them.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::super::address::Address;
 use super::super::failure::{Exit, Failure};
 use super::process::{Process, Program, own_program};
-use crate::store::{self, SqliteSettings, Store};
+use crate::store::{self, Store, StoreSettings};
 use std::sync::Arc;
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ impl Site {
     /// Opens the store that the processes share, for reading what they did.
     pub async fn open_store(&self) -> Result<Arc<dyn Store>, Failure> {
         let url = format!("sqlite:{}", self.data_dir().join("durable-mcp.db").display());
-        Ok(store::open(&url, &SqliteSettings::default()).await?)
+        Ok(store::open(&url, &StoreSettings::default()).await?)
     }
 }
 

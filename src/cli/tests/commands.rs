@@ -16,7 +16,7 @@ use crate::model::execution::Identification;
 use crate::model::id::{ExecutionId, OperationId, ProcessId};
 use crate::model::policy::{Identity, Policy};
 use crate::model::submit::{IfWaited, Submission};
-use crate::store::{Apply, PayloadKind, SqliteSettings, Store, Submit};
+use crate::store::{Apply, PayloadKind, Store, StoreSettings, Submit};
 
 struct Scene {
     folder: TempDir,
@@ -53,7 +53,7 @@ impl Scene {
 
     /// Two calls: the first completed with an error of its tool, the second leased.
     async fn fill(&self) {
-        let store = crate::store::open(&self.url(), &SqliteSettings::for_tests()).await.unwrap();
+        let store = crate::store::open(&self.url(), &StoreSettings::for_tests()).await.unwrap();
         for n in [1, 2] {
             submit(&*store, n).await;
         }

@@ -18,7 +18,7 @@ use crate::model::id::{ExecutionId, OperationId, ProcessId};
 use crate::model::policy::{Identity, Policy};
 use crate::model::principal::{Principal, Scopes};
 use crate::model::submit::{IfWaited, Submission};
-use crate::store::{Apply, PayloadKind, SqliteSettings, Submit};
+use crate::store::{Apply, PayloadKind, StoreSettings, Submit};
 
 const RESULT: &str = r#"{"content":[], "n": 1.0}"#;
 
@@ -46,7 +46,7 @@ impl Scene {
     async fn new() -> Scene {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("a.db").display());
-        let store = crate::store::open(&url, &SqliteSettings::for_tests()).await.unwrap();
+        let store = crate::store::open(&url, &StoreSettings::for_tests()).await.unwrap();
         let engine =
             Engine::open(store.clone(), crate::engine::clock::Clock::System, Default::default(), &[]).await.unwrap();
         Scene { _folder: folder, router: routes(engine), store, made: 0 }

@@ -87,7 +87,7 @@ async fn without_authentication_the_local_token_changes_nothing_for_mcp() {
 async fn health_is_open_and_everything_else_needs_a_credential() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("a.db").display());
-    let store = crate::store::open(&url, &crate::store::SqliteSettings::for_tests()).await.unwrap();
+    let store = crate::store::open(&url, &crate::store::StoreSettings::for_tests()).await.unwrap();
     let tokens = crate::http::token::Tokens::new(store, crate::engine::clock::Clock::System);
     let router = Router::new().route("/healthz", get(async || "alive")).route("/mcp", post(who));
     let front = front(Auth::token(tokens), router);

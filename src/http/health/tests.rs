@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tower_service::Service;
 
 use super::*;
-use crate::store::SqliteSettings;
+use crate::store::StoreSettings;
 
 async fn ask(router: &Router, path: &str) -> (u16, Value) {
     let request = Request::get(path).body(Body::empty()).unwrap();
@@ -21,7 +21,7 @@ async fn ask(router: &Router, path: &str) -> (u16, Value) {
 async fn a_process_is_ready_when_its_store_works_and_every_upstream_is_settled() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("a.db").display());
-    let store = crate::store::open(&url, &SqliteSettings::for_tests()).await.unwrap();
+    let store = crate::store::open(&url, &StoreSettings::for_tests()).await.unwrap();
     let readiness = Readiness::new(&["crm".into(), "github".into()]);
     let router = routes(readiness.clone(), store.clone());
     assert_eq!(ask(&router, "/healthz").await, (200, json!({ "status": "alive" })));
@@ -46,7 +46,7 @@ async fn a_process_is_ready_when_its_store_works_and_every_upstream_is_settled()
 async fn a_process_without_its_store_is_alive_and_not_ready() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("a.db").display());
-    let store = crate::store::open(&url, &SqliteSettings::for_tests()).await.unwrap();
+    let store = crate::store::open(&url, &StoreSettings::for_tests()).await.unwrap();
     store.close().await;
     let router = routes(Readiness::new(&[]), store);
     assert_eq!(ask(&router, "/healthz").await.0, 200);

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::*;
 use crate::engine::clock::Manual;
-use crate::store::SqliteSettings;
+use crate::store::StoreSettings;
 
 struct Scene {
     _folder: TempDir,
@@ -28,7 +28,7 @@ const NOW_MS: i64 = 1_000_000;
 async fn scene() -> Scene {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("a.db").display());
-    let store = crate::store::open(&url, &SqliteSettings::for_tests()).await.unwrap();
+    let store = crate::store::open(&url, &StoreSettings::for_tests()).await.unwrap();
     let (clock, time) = Clock::manual(NOW_MS);
     Scene { _folder: folder, tokens: Tokens::new(store.clone(), clock), store, time }
 }

@@ -15,7 +15,7 @@ use crate::engine::view::SettingSource;
 use crate::http::auth::Proof;
 use crate::model::policy::Policy;
 use crate::model::principal::{Principal, Scopes};
-use crate::store::SqliteSettings;
+use crate::store::StoreSettings;
 
 const DEFINITION: &str = r#"{"name":"add_note", "title":"Add","description":"adds a note","inputSchema":{"x": 1.0}}"#;
 
@@ -37,7 +37,7 @@ fn tool(exposed: &str, upstream: &str, namespaces: Option<&[&str]>) -> Arc<Tool>
 async fn scene() -> (TempDir, Router) {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("a.db").display());
-    let store = crate::store::open(&url, &SqliteSettings::for_tests()).await.unwrap();
+    let store = crate::store::open(&url, &StoreSettings::for_tests()).await.unwrap();
     let names = ["crm".to_owned(), "mail".to_owned(), "slow".to_owned()];
     let engine = Engine::open(store, Clock::System, Default::default(), &names).await.unwrap();
     let offer = |tools: Vec<Arc<Tool>>| Offer { known: true, tools, ..Offer::default() };

@@ -14,7 +14,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
 use super::fault::{CLOSED, Fault, Sql};
-use super::migrate::{self, Hands};
+use super::migrate::{self, Hand, Hands};
 use super::policies::{Policies, PolicyReader};
 use super::pool::{self, Connection, Connector};
 use super::retry::Retry;
@@ -141,17 +141,26 @@ impl Db {
         self.connector.connect().await
     }
 
-    /// Brings the schema up to date, or checks it, on connections of its own.
+    /// Brings the schema up to date, or checks it, on connections of its own. Begins again where one breaks: every part
+    /// of it may run twice.
     pub(super) async fn migrate(&self) -> Result<()> {
-        let setting_up = async {
-            let (work, sign) = (self.connect().await?, self.connect().await?);
-            let version = work.query_typed(Vendor::QUESTION, &[]).await?;
-            let version = version.first().ok_or_else(|| Fault::internal("the database does not say what it is"))?;
-            let vendor = Vendor::of(version.try_get(0)?);
-            Ok((work, sign, vendor))
-        };
-        let (work, sign, vendor) = setting_up.await.map_err(|fault: Fault| fault.error)?;
-        let hands = Hands { work: &work, sign: &sign };
+        let mut retry = self.patience();
+        loop {
+            let Err(fault) = self.migrate_once().await else { return Ok(()) };
+            if !(fault.is_again() || fault.kind == super::fault::Kind::Lost) || !retry.again().await {
+                return Err(fault.error);
+            }
+        }
+    }
+
+    async fn migrate_once(&self) -> Sql<()> {
+        let (work, sign) = (self.connect().await?, self.connect().await?);
+        let version = work.query_typed(Vendor::QUESTION, &[]).await?;
+        let version = version.first().ok_or_else(|| Fault::internal("the database does not say what it is"))?;
+        let vendor = Vendor::of(version.try_get(0)?);
+        let begin = self.connector.reads_in_transactions().then(|| self.connector.begin());
+        let hand = |client| Hand { client, begin: begin.as_deref() };
+        let hands = Hands { work: hand(&work), sign: hand(&sign) };
         migrate::run(hands, vendor, self.settings.migrates).await.map(drop)
     }
 

@@ -10,7 +10,7 @@ use super::bind::{int, texts};
 use super::db::Db;
 use super::fault::{Fault, Sql};
 use super::lists::count_states;
-use super::migrate;
+use super::migrate::{self, Hand};
 use super::migrations::{self, Verdict};
 use super::pool::{Connection, Connector};
 use super::prune;
@@ -118,7 +118,7 @@ async fn look_at(
     // Through a pooler only a transaction knows the schema; and only in one it shows which isolation there is.
     client.batch_execute(&connector.begin()).await?;
     let about = first(client.query_typed(ABOUT, &[]).await?)?;
-    let history = migrate::history(client).await?;
+    let history = migrate::history(Hand { client, begin: None }).await?;
     let known = migrations::embedded();
     let schema_fault = match history.as_deref().map(|applied| migrations::judge(&known, applied)) {
         Some(Err(error)) => Some(error.to_string()),

@@ -1,4 +1,4 @@
-//! The conformance suite on a real PostgreSQL: a private cluster of the installed binaries, a schema for each case.
+//! The conformance suite on a real PostgreSQL: a cluster of its own for each test, a schema for each case.
 
 mod cluster;
 mod plans;
@@ -56,7 +56,7 @@ impl Ground for Schema {
 }
 
 async fn conforms(isolation: Isolation) {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let mut failures = Vec::new();
     let all = cases();
     for case in &all {
@@ -95,7 +95,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_statement_fits_the_schema_and_the_types_of_its_values() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.open().await.unwrap().close().await;
     let client = schema.client(&cluster).await;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::db::Db;
 use super::fault::{Fault, Sql};
-use super::migrate;
+use super::migrate::{self, Hand};
 use super::migrations::{self, Verdict};
 use super::pool::{Connection, Connector, quoted};
 use super::registry::clock;
@@ -37,7 +37,7 @@ async fn read(url: &str, settings: &PostgresSettings, giving: &mpsc::Sender<Resu
     let client = connect(url, settings).await?;
     let moment = begin("REPEATABLE READ READ ONLY", settings);
     client.batch_execute(&moment).await.map_err(|error| Fault::from(error).error)?;
-    let history = migrate::history(&client).await.map_err(|fault| fault.error)?;
+    let history = migrate::history(Hand { client: &client, begin: None }).await.map_err(|fault| fault.error)?;
     let (known, applied) = (migrations::embedded(), history.unwrap_or_default());
     if migrations::judge(&known, &applied)? != Verdict::Fits {
         return Err(Error::TooOld { found: applied.len() as i64, known: migrations::newest(&known) });

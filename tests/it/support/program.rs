@@ -14,6 +14,7 @@ use tokio::process::Command;
 use super::client::{Place, Target};
 use super::process::Process;
 use super::raw_http::Request;
+use super::stores::On;
 use super::{DEADLINE, eventually_async, program_binary, scratch, store_check};
 
 /// The name of the store of every `wrap` here.
@@ -26,12 +27,20 @@ pub struct Setup {
     flags: Vec<String>,
     env: Vec<(String, String)>,
     folder: Arc<TempDir>,
+    /// Where the store is, unless it is a file in the data folder.
+    database: Option<String>,
 }
 
 impl Setup {
     /// This configuration (TOML), in a folder of its own.
     pub fn new(config: &str) -> Setup {
-        Setup { config: config.to_owned(), flags: Vec::new(), env: Vec::new(), folder: Arc::new(scratch()) }
+        Setup {
+            config: config.to_owned(),
+            flags: Vec::new(),
+            env: Vec::new(),
+            folder: Arc::new(scratch()),
+            database: None,
+        }
     }
 
     /// With this configuration instead; folder and store stay.
@@ -52,6 +61,19 @@ impl Setup {
             self.env.push((name.to_owned(), value.to_owned()));
         }
         self
+    }
+
+    /// With this kind of store, new and of its own.
+    pub async fn on(self, on: On) -> Setup {
+        match on.new_database().await {
+            Some(url) => self.stored_at(&url),
+            None => self,
+        }
+    }
+
+    /// With the store at this URL.
+    pub fn stored_at(self, url: &str) -> Setup {
+        Setup { database: Some(url.to_owned()), ..self.env("DURABLE_MCP_STORE_URL", url) }
     }
 
     /// The process kills itself at this crash point (`name` or `name:n`); empty: nowhere.
@@ -80,6 +102,9 @@ impl Setup {
 
     /// The URL of the store that this setup has used so far: that of `serve`, else that of `wrap`.
     pub fn store_url(&self) -> String {
+        if let Some(url) = &self.database {
+            return url.clone();
+        }
         let path = if self.serve_db().exists() { self.serve_db() } else { self.wrap_db() };
         format!("sqlite:{}", path.display())
     }

@@ -10,7 +10,7 @@ use durable_mcp::model::execution::{Head, State};
 use durable_mcp::model::id::ExecutionId;
 use durable_mcp::store::sqlite::{self, Told};
 use durable_mcp::store::verify::{Audit, Runs};
-use durable_mcp::store::{self, ListQuery, SqliteSettings, Store};
+use durable_mcp::store::{self, ListQuery, Store, StoreSettings};
 
 /// Rows and events read at once.
 const PAGE: usize = 500;
@@ -43,7 +43,7 @@ impl Execution {
 
 /// Opens the store and checks every execution; panics with what does not hold.
 pub async fn check(url: &str) -> Checked {
-    let store = store::open(url, &SqliteSettings::default()).await.unwrap_or_else(|error| panic!("{url}: {error}"));
+    let store = store::open(url, &StoreSettings::default()).await.unwrap_or_else(|error| panic!("{url}: {error}"));
     let mut executions = Vec::new();
     for id in ids(&*store).await {
         let execution = read(&*store, id).await;

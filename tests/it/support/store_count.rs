@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use durable_mcp::store::{self, ListQuery, SqliteSettings, Store};
+use durable_mcp::store::{self, ListQuery, Store, StoreSettings};
 
 /// More than any test here stores.
 const ALL: usize = 100_000;
@@ -17,7 +17,7 @@ impl StoreCount {
     pub async fn of(database: &Path) -> StoreCount {
         assert!(database.exists(), "{} is not there yet", database.display());
         let url = format!("sqlite:{}", database.display());
-        StoreCount { store: store::open(&url, &SqliteSettings::default()).await.unwrap() }
+        StoreCount { store: store::open(&url, &StoreSettings::default()).await.unwrap() }
     }
 
     pub async fn now(&self) -> usize {

@@ -9,7 +9,7 @@ use tokio_postgres::Client;
 use super::cluster::Cluster;
 use super::statements::{Statement, sources, statements};
 use super::{Isolation, Schema};
-use crate::model::decide::Command;
+use crate::model::command::{Command, Order};
 use crate::model::execution::State;
 use crate::store::conformance::{Ground, Scene};
 use crate::store::{CandidateQuery, KeyScope, ListQuery, PayloadKind, Retention, TouchedQuery};
@@ -80,7 +80,7 @@ async fn read_whole(client: &Client, sql: &str, types: &str) -> Option<Vec<Strin
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_statement_that_runs_all_the_time_reads_a_large_table_whole() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let (schema, client) = filled(&cluster).await;
     client.batch_execute("SET plan_cache_mode = force_generic_plan").await.unwrap();
     let types: BTreeMap<&str, &str> = super::statements().into_iter().collect();
@@ -120,7 +120,10 @@ async fn as_it_is_sent(schema: &Schema, client: &Client) {
         let unkeyed = scene.call(&format!("{{\"twin\":{}}}", n % 3));
         let id = scene.store.submit(unkeyed).await;
         if let Ok(crate::store::SubmitOutcome::New(head)) = id {
-            scene.run(head.id(), Command::Cancel { reason: None, by: None }).await.unwrap();
+            scene
+                .run(head.id(), Command::Cancel(Order { principal: "ann".into(), reason: "enough".into() }))
+                .await
+                .unwrap();
         }
         let scope = KeyScope {
             namespace: scene.namespace.clone(),
@@ -186,7 +189,7 @@ async fn connections(client: &Client) -> i64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_made_before_the_first_row_finds_single_rows_by_their_key() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.open().await.unwrap().close().await;
     let client = schema.client(&cluster).await;

@@ -25,9 +25,16 @@ impl Served {
         let schema = Schema::new(cluster, Isolation::Serializable).await;
         schema.open().await.unwrap().close().await;
         grant(&schema.url, &schema.settings, ROLE).await.unwrap();
-        let url = schema.url.replace("postgres@", "serves%20%22calls%22@");
+        let sql = "ALTER ROLE \"serves \"\"calls\"\"\" PASSWORD 'secret'";
+        schema.client(cluster).await.batch_execute(sql).await.unwrap();
+        let url = logged_in(&schema.url, "serves%20%22calls%22");
         Served { schema, url }
     }
+}
+
+/// The same database for another role.
+fn logged_in(url: &str, role: &str) -> String {
+    format!("postgres://{role}:secret@{}", url.split_once('@').unwrap().1)
 }
 
 #[async_trait]
@@ -39,7 +46,7 @@ impl Ground for Served {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_case_holds_for_the_role_that_serves() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let mut failures = Vec::new();
     for case in &cases() {
         if let Err(failure) = case.run(&Served::new(&cluster).await).await {
@@ -51,7 +58,7 @@ async fn every_case_holds_for_the_role_that_serves() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_role_that_serves_can_not_touch_the_log_but_for_retention() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let served = Served::new(&cluster).await;
     let mut scene = Scene::open(&served, "log").await.unwrap();
     let (first, second) = (scene.call("{\"n\":1}"), scene.call("{\"n\":2}"));
@@ -105,7 +112,7 @@ async fn the_role_that_serves_can_not_touch_the_log_but_for_retention() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_role_is_made_once_and_one_that_no_grant_binds_is_refused() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.open().await.unwrap().close().await;
     let first = grant(&schema.url, &schema.settings, "server").await.unwrap();
@@ -122,8 +129,8 @@ async fn a_role_is_made_once_and_one_that_no_grant_binds_is_refused() {
 
     let refused = grant(&schema.url, &schema.settings, "postgres").await.unwrap_err();
     assert!(matches!(&refused, Error::CannotWrite(told) if told.contains("superuser")), "{refused}");
-    client.batch_execute("CREATE ROLE plain LOGIN").await.unwrap();
-    let plain = schema.url.replace("postgres@", "plain@");
+    client.batch_execute("CREATE ROLE plain LOGIN PASSWORD 'secret'").await.unwrap();
+    let plain = logged_in(&schema.url, "plain");
     let refused = grant(&plain, &schema.settings, "another").await.unwrap_err();
     assert!(refused.to_string().contains("CREATE ROLE \"another\" LOGIN"), "{refused}");
 

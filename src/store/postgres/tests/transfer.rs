@@ -17,7 +17,7 @@ const NOW_MS: i64 = 1_800_000_000_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_row_goes_from_a_file_into_a_database_and_back() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let filled = Filled::new().await;
     let (archive, back, scratch) = (filled.at("a.archive"), filled.at("back.db"), filled.at("scratch.db"));
     let of_file = sums_of(&filled.store()).await;
@@ -59,7 +59,7 @@ async fn every_row_goes_from_a_file_into_a_database_and_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_breaks_off_or_does_not_fit_leaves_the_database_empty() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     let row = |text: &str| vec![Cell::Text("p".into()), Cell::Text(text.into())];
     let policies = |rows| Part::Page(Page { table: table("policies").unwrap(), rows });
@@ -83,7 +83,7 @@ async fn what_breaks_off_or_does_not_fit_leaves_the_database_empty() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_is_verified_by_the_rules_of_every_store() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     let mut scene = Scene::open(&schema, "verified").await.unwrap();
     let call = scene.call("{}");
@@ -119,7 +119,7 @@ async fn a_database_is_verified_by_the_rules_of_every_store() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_table_and_column_of_the_database_travels_or_is_named_as_staying() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.open().await.unwrap().close().await;
     let rows = schema
@@ -161,7 +161,7 @@ async fn every_table_and_column_of_the_database_travels_or_is_named_as_staying()
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_throwaway_schema_is_used_by_a_case_and_gone_after_it() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let settings = PostgresSettings::for_tests();
     let ground = Throwaway::create(&cluster.url(), &settings).await.unwrap();
     let before = ground.look().await.unwrap();

@@ -69,7 +69,7 @@ async fn within(schema: &Schema, how: &str, bounds: (Duration, Duration)) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_notification_wakes_another_process_within_20_ms() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let mut schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.settings.poll_interval_ms = NEVER_MS;
     within(&schema, "notified", (Duration::from_millis(20), PATIENCE)).await;
@@ -77,7 +77,7 @@ async fn a_notification_wakes_another_process_within_20_ms() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn polling_alone_wakes_another_process_within_150_ms() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let mut schema = Schema::new(&cluster, Isolation::Serializable).await;
     // Nobody answers there: what is listened for is refused for as long as the test runs.
     let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -88,7 +88,7 @@ async fn polling_alone_wakes_another_process_within_150_ms() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_connection_that_listened_and_was_cut_listens_again() {
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let mut schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.settings.poll_interval_ms = NEVER_MS;
     let mut waiter = Scene::open(&schema, "cut").await.unwrap();
@@ -113,7 +113,7 @@ async fn a_connection_that_listened_and_was_cut_listens_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_process_that_is_alone_says_nothing_and_one_in_company_says_much_in_few_words() {
     const WRITES: usize = 300;
-    let Some(cluster) = Cluster::start() else { return };
+    let Some(cluster) = Cluster::start().await else { return };
     let mut schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.settings.poll_interval_ms = NEVER_MS;
     let (client, mut said) = listen(&cluster, &schema).await;

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::super::migrate::{self, migrations};
 use super::super::open::{create_private, in_the_way};
 use super::TempFile;
-use crate::store::{Error, Store as _, open};
+use crate::store::{Error, Store as _, StoreSettings, open};
 
 async fn refusal(file: &TempFile) -> Error {
     match file.store().await {
@@ -63,7 +63,7 @@ async fn a_folder_in_the_way_is_named() {
 async fn a_missing_folder_is_named() {
     let file = TempFile::new();
     let url = format!("sqlite:{}/missing/store.db", file.folder.path().display());
-    let error = open(&url, &file.settings).await.err().unwrap();
+    let error = open(&url, &of(&file)).await.err().unwrap();
     assert!(matches!(&error, Error::Unavailable(text) if text.contains("missing does not exist")), "{error}");
 }
 
@@ -215,22 +215,26 @@ async fn several_processes_may_open_a_new_file_at_once() {
     }
 }
 
+fn of(file: &TempFile) -> StoreSettings {
+    StoreSettings { sqlite: file.settings.clone(), ..StoreSettings::default() }
+}
+
 #[tokio::test]
 async fn a_name_is_a_path_and_no_uri() {
     let file = TempFile::new();
     let path = file.folder.path().join("a b?mode=memory%20#.db");
-    let store = open(&format!("sqlite:{}", path.display()), &file.settings).await.unwrap();
+    let store = open(&format!("sqlite:{}", path.display()), &of(&file)).await.unwrap();
     store.check().await.unwrap();
     assert!(path.is_file());
-    let store = open(&format!("sqlite://{}", path.display()), &file.settings).await.unwrap();
+    let store = open(&format!("sqlite://{}", path.display()), &of(&file)).await.unwrap();
     store.check().await.unwrap();
 }
 
 #[tokio::test]
 async fn other_urls_are_refused_without_their_passwords() {
-    let settings = TempFile::new().settings;
+    let settings = StoreSettings::for_tests();
     for (url, word) in [
-        ("postgres://ann:secret@db/x", "SQLite only"),
+        ("postgres://ann:secret@127.0.0.1:1/x", "127.0.0.1"),
         ("mysql://ann:secret@db/x", "mysql"),
         ("store.db", "sqlite:PATH"),
         ("sqlite:", "names no file"),
