@@ -1,6 +1,6 @@
 //! The conformance suite on a real PostgreSQL: a cluster of its own for each test, a schema for each case.
 
-mod cluster;
+pub(crate) mod cluster;
 mod plans;
 mod roles;
 mod rules;
@@ -86,6 +86,7 @@ fn statements() -> Vec<(&'static str, &'static str)> {
         listen::STATEMENTS,
         lists::STATEMENTS,
         registry::STATEMENTS,
+        super::roles::STATEMENTS,
         sessions::STATEMENTS,
         tasks::STATEMENTS,
         workers::STATEMENTS,

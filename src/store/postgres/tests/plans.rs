@@ -9,7 +9,8 @@ use tokio_postgres::Client;
 use super::cluster::Cluster;
 use super::statements::{Statement, sources, statements};
 use super::{Isolation, Schema};
-use crate::model::command::{Command, Order};
+use crate::model::command::Command;
+use crate::model::event::Order;
 use crate::model::execution::State;
 use crate::store::conformance::{Ground, Scene};
 use crate::store::{CandidateQuery, KeyScope, ListQuery, PayloadKind, Retention, TouchedQuery};
@@ -110,6 +111,7 @@ async fn as_it_is_sent(schema: &Schema, client: &Client) {
     let before = scans(client).await;
     let mut scene = Scene::open(schema, "plans").await.unwrap();
     let now_ms = scene.now_ms + 1_000_000;
+    let nobody = scene.process_id();
     for n in 0..20 {
         let call = scene.keyed(&format!("key-{n}"), &format!("{{\"n\":{n}}}"));
         let head = scene.new_execution(call).await.unwrap();
@@ -143,7 +145,7 @@ async fn as_it_is_sent(schema: &Schema, client: &Client) {
             limit: 10,
         };
         assert!(!scene.store.candidates(query).await.unwrap().is_empty());
-        assert!(!scene.store.due(&[scene.process_id()], now_ms, 10).await.unwrap().expired.is_empty());
+        assert!(!scene.store.due(&[nobody], now_ms, 10).await.unwrap().expired.is_empty());
         assert!(!scene.store.dead_processes(now_ms).await.unwrap().is_empty());
     }
     let page = |states: Vec<State>| ListQuery { states, limit: 50, ..ListQuery::default() };
