@@ -356,9 +356,9 @@ fn commands() -> Vec<(String, clap::Command)> {
     found
 }
 
-/// Examples that run for as long as they are let, or need what no test has: a registry, a client's next start. Their own
-/// tests play them.
-const NOT_PLAYED: [&str; 3] = ["wrap ", "serve ", "demo "];
+/// Examples that run for as long as they are let, or need what no test has: a registry, a client's next start, somebody's
+/// database. Their own tests play them.
+const NOT_PLAYED: [&str; 4] = ["wrap ", "serve ", "demo ", "db conformance "];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_command_has_an_example_and_every_example_runs() {

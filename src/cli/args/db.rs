@@ -41,8 +41,7 @@ pub enum DbCommand {
     Verify(DbReadArgs),
     /// Prove that a PostgreSQL database, or one that speaks its protocol, keeps what a store promises: every case of the
     /// suite in a schema of its own, which is dropped after it.
-    #[command(after_help = "Example:\n\n  \
-                            $ durable-mcp db conformance --url postgres://admin@db.example/durable --json")]
+    #[command(after_help = "Example:\n  durable-mcp db conformance --url postgres://admin@db.example/durable --json")]
     Conformance(ConformanceArgs),
 }
 

@@ -101,11 +101,10 @@ fn make_archive(mut rows: Parts, part: &Path, scratch: Option<&Path>) -> Result<
 /// As of [`sqlite::restore`], [`Error::Damaged`] when what came does not hold together, and what the source says. The
 /// store is then as it was.
 pub async fn into_sqlite(source: &Source, to: &Path, put_aside: bool, now_ms: i64) -> Result<(Restored, Carried)> {
-    let (source, to, runtime) = (source.clone(), to.to_owned(), tokio::runtime::Handle::current());
+    let (source, to) = (source.clone(), to.to_owned());
     blocking(move || {
         let mut carried = None;
         let restored = sqlite::replace(Replace { to: &to, put_aside, now_ms }, &mut |fresh| {
-            let _runtime = runtime.enter();
             let (sums, verified) = fill_checked(source.rows(), fresh)?;
             carried = Some(Carried { sums, verified: Some(verified) });
             Ok(())
