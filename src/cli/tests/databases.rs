@@ -90,7 +90,8 @@ fn lines(command: &str, text: &str) -> Vec<Value> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_is_migrated_looked_at_verified_and_pruned() {
     let Some(place) = Place::new().await else { return };
-    let early = place.refused("db status --config CONFIG", Exit::Failure).await;
+    assert_eq!(place.run("db status --config CONFIG").await, (Ok(Exit::Failure), String::new()));
+    let early = place.refused("db prune --dry-run --config CONFIG", Exit::Failure).await;
     assert!(early.contains("durable-mcp db migrate"), "{early}");
     place.ok("db migrate --config CONFIG --role serves").await;
 

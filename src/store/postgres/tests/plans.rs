@@ -24,8 +24,7 @@ const LARGE: [&str; 4] = ["executions", "execution_events", "payloads", "idempot
 const WHOLE: [(&str, &str); 2] = [("lists.rs", "TOTALS"), ("prune.rs", "PREVIEW")];
 
 /// Calls of a month: nearly all ended, some of each other state, every tenth with a key.
-const FILL: [&str; 6] = [
-    "INSERT INTO policies (id, policy) VALUES ('p', '{}')",
+const FILL: [&str; 5] = [
     "CREATE TABLE made AS SELECT i, md5(i::TEXT)::UUID AS id, CASE \
      WHEN i % 2000 = 0 THEN 'unknown' WHEN i % 2000 = 1 THEN 'leased' WHEN i % 2000 = 2 THEN 'ready' \
      WHEN i % 2000 = 3 THEN 'scheduled' WHEN i % 2000 = 4 THEN 'waiting' WHEN i % 100 = 5 THEN 'failed' \
@@ -35,14 +34,14 @@ const FILL: [&str; 6] = [
      effect_possible, continues, run_at_ms, deadline_at_ms, created_at_ms, updated_at_ms, ended_at_ms, next_seq, \
      is_error, source, notes, version, waiter, delivered_at_ms, handle_given, payloads_kept) \
      SELECT (strpos('0123456789abcdef', right(m.id::TEXT, 1)) - 1)::BIGINT, m.id, 'n' || m.i % 5, 'u' || m.i % 20, \
-     't' || m.i % 50, CASE WHEN m.i % 10 = 0 THEN 'k' || m.i END, 'ann', 'editor', md5(m.i::TEXT), 'p', m.state, 1, 1, \
+     't' || m.i % 50, CASE WHEN m.i % 10 = 0 THEN 'k' || m.i END, 'ann', 'editor', md5(m.i::TEXT), p.id, m.state, 1, 1, \
      1, CASE WHEN m.state = 'leased' THEN 'w' END, CASE WHEN m.state = 'leased' THEN md5('w')::UUID END, \
      CASE WHEN m.state = 'leased' THEN 1800000000000 + m.i END, false, false, 1800000000000 + m.i, \
      CASE WHEN m.state = 'ready' OR m.state = 'scheduled' THEN 1800009000000 + m.i END, 1800000000000 + m.i, \
      1800000000000 + m.i, CASE WHEN m.state = 'completed' OR m.state = 'failed' OR m.state = 'cancelled' \
      OR m.state = 'unknown' THEN 1800000000000 + m.i END, 4, false, CASE WHEN m.state = 'completed' THEN 'result' END, \
      0, 3, CASE WHEN m.i % 50 = 7 THEN md5('w')::UUID END, CASE WHEN m.i % 7 <> 0 THEN 1800000000000 + m.i END, false, \
-     m.i % 4 = 0 FROM made m",
+     m.i % 4 = 0 FROM made m, policies p",
     "INSERT INTO execution_events (shard, execution_id, seq, at_ms, type, body, operation) \
      SELECT e.shard, e.id, n, e.created_at_ms, 'leased', '{}', e.id FROM executions e, generate_series(1, 3) AS n",
     "INSERT INTO payloads (shard, execution_id, kind, chunk, body) \
@@ -53,7 +52,11 @@ const FILL: [&str; 6] = [
 
 async fn filled(cluster: &Cluster) -> (Schema, Client) {
     let schema = Schema::new(cluster, Isolation::Serializable).await;
-    schema.open().await.unwrap().close().await;
+    // A call that leaves its policy behind for all the others.
+    let mut scene = Scene::open(&schema, "first").await.unwrap();
+    let call = scene.call("{}");
+    scene.new_execution(call).await.unwrap();
+    scene.store.close().await;
     let client = schema.client(cluster).await;
     for sql in FILL {
         client.batch_execute(&sql.replace("$COUNT", &EXECUTIONS.to_string())).await.unwrap();
