@@ -80,7 +80,7 @@ pub struct Store {
     /// PostgreSQL: the certificates to trust, as a PEM file; without it those of the system.
     #[schemars(extend("x-format" = "path"))]
     pub root_certificates: Option<Text>,
-    /// PostgreSQL: connections for reads and rare writes; the writer and wake-ups have two of their own.
+    /// PostgreSQL: connections for reads and rare writes; writers and wake-ups have their own.
     #[schemars(range(min = 1, max = 1_000))]
     pub max_connections: u32,
     /// PostgreSQL: a connection that nobody used for so long is closed.
@@ -119,6 +119,9 @@ pub struct Store {
     /// SQLite: connections that only read.
     #[schemars(range(min = 1, max = 64))]
     pub readers: u32,
+    /// PostgreSQL: connections that write executions; while one waits for its commit, the next one writes.
+    #[schemars(range(min = 1, max = 16))]
+    pub writers: u32,
 }
 
 /// The HTTP listener.

@@ -139,7 +139,8 @@ pub fn refused(error: &engine::Error) -> RpcError {
         | engine::Error::NotPermitted { .. }
         | engine::Error::KeyTaken { .. }
         | engine::Error::ArgumentsDeleted(_)
-        | engine::Error::Arguments(_) => RpcError::new(code::INVALID_PARAMS, error.to_string())
+        | engine::Error::Arguments(_)
+        | engine::Error::Store(Store::Unstorable(_)) => RpcError::new(code::INVALID_PARAMS, error.to_string())
             .with_data(&json!({ "type": error.code(), "retryable": false })),
         engine::Error::Store(Store::Overloaded(_)) => overload("too many writes wait; try again later".into()),
         engine::Error::Store(Store::Unavailable(_) | Store::CannotWrite(_)) => {

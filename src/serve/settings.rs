@@ -44,6 +44,7 @@ pub fn store(config: &Config) -> StoreSettings {
             Isolation::ReadCommitted => postgres::Isolation::ReadCommitted,
         },
         pool_max: store.max_connections as usize,
+        writers: store.writers as usize,
         idle_timeout_ms: ms(store.connection_idle),
         lifetime_max_ms: ms(store.connection_life),
         connect_timeout_ms: ms(store.connect_timeout),

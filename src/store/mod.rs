@@ -73,6 +73,9 @@ pub enum Error {
     /// The queue of writes is full.
     #[error("the store is overloaded: {0} writes wait")]
     Overloaded(usize),
+    /// Something that was asked for can not be stored as it is; the same again fails again.
+    #[error("the store can not hold this: {0}")]
+    Unstorable(String),
     /// A fault of our own.
     #[error("internal store fault: {0}")]
     Internal(String),
@@ -88,6 +91,7 @@ impl Error {
             Error::TooNew { .. } => "store_too_new",
             Error::TooOld { .. } => "store_too_old",
             Error::Overloaded(_) => "store_overloaded",
+            Error::Unstorable(_) => "store_unstorable",
             Error::Internal(_) => "store_internal",
         }
     }

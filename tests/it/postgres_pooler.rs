@@ -11,12 +11,8 @@ use crate::support::pgbouncer::{Pgbouncer, pgbouncer_is_set_up};
 async fn connections_to_the_server_are_lent_for_a_transaction() {
     skip_loudly!(cluster_is_set_up(Version::Debian15));
     skip_loudly!(pgbouncer_is_set_up());
-    let Ok(Some(program)) = pgbouncer_is_set_up() else {
-        eprintln!("\n=== SKIPPED: the system's packages could not be had, so there is no pgbouncer ===\n");
-        return;
-    };
     let cluster = Cluster::start(Version::Debian15).await;
-    let pooler = Pgbouncer::start(&program, &cluster, 1).await;
+    let pooler = Pgbouncer::start(&cluster, 1).await;
     let (one, other) = (connect(&cluster, &pooler).await, connect(&cluster, &pooler).await);
     let backend =
         async |client: &Client| client.query_typed("SELECT pg_backend_pid()", &[]).await.unwrap()[0].get::<_, i32>(0);

@@ -108,7 +108,12 @@ async fn a_wrong_configuration_ends_the_start_with_one_line_that_names_place_rea
         ]),
         bad("no auth for everybody by file", conf("[server]\nlisten = \"[::]:0\"\n"), 2, &[":2:", "auth.mode"])
             .arguments(&["serve"]),
-        bad("a store of a kind that is not there", conf("[store]\nurl = \"postgres://u:pw@h/d\"\n"), 1, &["SQLite"]),
+        bad(
+            "a database that is not there",
+            conf("[store]\nurl = \"postgres://u:pw@127.0.0.1:1/d\"\n"),
+            1,
+            &["127.0.0.1:1", "refused"],
+        ),
     ])
     .await;
 }

@@ -1,28 +1,30 @@
 //! One batch of writes in one transaction: everything it needs is read, every write is decided on what the writes before
 //! it left, and the outcome is written at once. A row that another process changed meanwhile makes all of it run again.
-//! Decides nothing: the rules are `store::deciding`'s.
+//! What needs no reading comes by in `quick.rs` first. Decides nothing: the rules are `store::deciding`'s.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures_util::future;
 use uuid::Uuid;
 
 use super::bind::{int, ints, texts, uuids};
-use super::db::{Db, Tx};
+use super::db::Tx;
+use super::draft::{Columns, Draft, Scope, Step, scope};
 use super::events;
 use super::fault::{Fault, Sql};
 use super::heads;
 use super::liveness::Liveness;
+use super::policies::Policies;
 use super::registry::clock;
-use super::twins::{TWINS, asks_for_twins, is_twin, since_ms};
-use super::write::{Changed, NewRow, Stored, Written};
+use super::twins::{TWINS, asks_for_twins, since_ms};
+use crate::model::command::{Command, Failure};
 use crate::model::decide::Answer;
-use crate::model::execution::{Head, Identification};
+use crate::model::execution::Identification;
 use crate::model::id::{ExecutionId, ProcessId};
 use crate::model::policy::Policy;
-use crate::model::submit::{Found, Twin};
-use crate::store::deciding::{self, Applying, Change, Entry, Settled};
-use crate::store::{Applied, Apply, Error, LeaseRef, Mark, PayloadKind, Result, Submit, SubmitOutcome};
+use crate::store::deciding::Entry;
+use crate::store::{Applied, Apply, Error, LeaseRef, Mark, Result, Submit, SubmitOutcome};
 
 /// A write to executions.
 pub(super) enum Write {
@@ -59,6 +61,90 @@ impl Write {
             Write::Heartbeat { .. } | Write::Mark { .. } | Write::Check => 0,
         }
     }
+
+    /// The call, if it is one.
+    pub(super) fn submit(&self) -> Option<&Submit> {
+        match self {
+            Write::Submit(submit) => Some(submit),
+            _ => None,
+        }
+    }
+
+    /// Executions that it names: no two batches that name the same one are under way at once.
+    pub(super) fn ids(&self) -> impl Iterator<Item = ExecutionId> {
+        let (one, leases) = match self {
+            Write::Submit(submit) => (Some(submit.submission.ident.id), &[][..]),
+            Write::Apply(apply) => (Some(apply.id), &[][..]),
+            Write::Mark { id, .. } => (Some(*id), &[][..]),
+            Write::Heartbeat { leases, .. } => (None, &leases[..]),
+            Write::Check => (None, &[][..]),
+        };
+        one.into_iter().chain(leases.iter().map(|lease| lease.id))
+    }
+
+    /// It depends on delivery marks, or is one: such writes keep their order, whatever they name.
+    pub(super) fn is_about_marks(&self) -> bool {
+        match self {
+            Write::Submit(submit) => asks_for_twins(submit),
+            Write::Mark { .. } | Write::Check => true,
+            Write::Apply(_) | Write::Heartbeat { .. } => false,
+        }
+    }
+
+    /// Refuses what PostgreSQL has no text for, and writes it otherwise in what is only there for people: a tool whose
+    /// error could not be stored would never end. Texts that are stored as JSON write U+0000 as an escape anyway.
+    ///
+    /// # Errors
+    ///
+    /// Names the member.
+    pub(super) fn without_nul(mut self) -> Result<Write> {
+        if let Write::Apply(apply) = &mut self
+            && let Command::Fail { failure: Failure { error, .. }, .. } = &mut apply.command
+        {
+            for text in [&mut error.code, &mut error.message] {
+                if text.contains('\0') {
+                    *text = text.replace('\0', "\u{fffd}");
+                }
+            }
+        }
+        self.check_texts()?;
+        Ok(self)
+    }
+
+    fn check_texts(&self) -> Result<()> {
+        let texts: Vec<(&str, &str)> = match self {
+            Write::Submit(submit) => {
+                let ident = &submit.submission.ident;
+                let lease = submit.submission.lease.as_ref();
+                vec![
+                    ("the namespace", &ident.namespace),
+                    ("the name of the upstream", &ident.upstream),
+                    ("the name of the tool", &ident.tool),
+                    ("the idempotency key", ident.key.as_deref().unwrap_or_default()),
+                    ("the principal", &ident.principal),
+                    ("the name of the client", &ident.caller),
+                    ("the text of the arguments", &submit.arguments),
+                    ("the text of _meta", submit.meta.as_deref().unwrap_or_default()),
+                    ("the name of the worker", lease.map_or("", |lease| &lease.worker)),
+                ]
+            }
+            Write::Apply(apply) => {
+                let worker = match &apply.command {
+                    Command::Lease(request) => &*request.worker,
+                    _ => "",
+                };
+                let payload = apply.payload.as_ref().map_or("", |(_, text)| text);
+                vec![("the text of the result", payload), ("the name of the worker", worker)]
+            }
+            Write::Heartbeat { .. } | Write::Mark { .. } | Write::Check => return Ok(()),
+        };
+        match texts.iter().find(|(_, text)| text.contains('\0')) {
+            Some((member, _)) => Err(Error::Unstorable(format!(
+                "PostgreSQL has no text with U+0000, and {member} holds it; send it without that character"
+            ))),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Outcome {
@@ -66,29 +152,6 @@ impl Outcome {
     pub(super) fn strange(&self) -> Error {
         Error::Internal("a write was answered as another kind of write".into())
     }
-}
-
-/// The ids of the policies of all calls of a batch: stored before it, so that a batch that runs again finds them.
-pub(super) async fn store_policies(db: &Db, writes: &[&Write]) -> Result<Vec<Option<Arc<str>>>> {
-    let mut ids = Vec::with_capacity(writes.len());
-    for write in writes {
-        let Write::Submit(submit) = write else {
-            ids.push(None);
-            continue;
-        };
-        let policy = &submit.submission.ident.policy;
-        ids.push(Some(match db.policies().stored_id(policy) {
-            Some(id) => id,
-            None => store_policy(db, policy).await?,
-        }));
-    }
-    Ok(ids)
-}
-
-async fn store_policy(db: &Db, policy: &Policy) -> Result<Arc<str>> {
-    let id = db.transaction(move |tx| Box::pin(tx.policies().insert(policy))).await?;
-    db.policies().note_stored(policy, &id);
-    Ok(id)
 }
 
 /// What a batch works on.
@@ -101,17 +164,39 @@ pub(super) struct Given<'a> {
     pub(super) again: bool,
 }
 
-/// Runs all writes in order; their outcomes in the same order.
-pub(super) async fn run(tx: &Tx<'_>, given: Given<'_>) -> Sql<Vec<Outcome>> {
-    let mut batch = Batch::read(tx, given).await?;
+/// The ids of the policies of all calls, where they are known to be stored.
+pub(super) fn policy_ids(policies: &Policies, writes: &[&Write]) -> Vec<Option<Arc<str>>> {
+    let known = |write: &&Write| match write {
+        Write::Submit(submit) => policies.stored_id(&submit.submission.ident.policy),
+        _ => None,
+    };
+    writes.iter().map(known).collect()
+}
+
+/// A policy of `writes` that is not known to be stored.
+pub(super) fn new_policy<'a>(policies: &Policies, writes: &[&'a Write]) -> Option<&'a Policy> {
+    writes.iter().find_map(|write| match write {
+        Write::Submit(submit) => {
+            let policy = &submit.submission.ident.policy;
+            policies.stored_id(policy).is_none().then_some(policy)
+        }
+        _ => None,
+    })
+}
+
+/// Runs all writes in order; their outcomes in the same order, and the rows as they are stored once it is committed.
+pub(super) async fn run(tx: &Tx<'_>, given: Given<'_>) -> Sql<(Vec<Outcome>, Vec<Entry>)> {
+    let mut draft = read(tx, given).await?;
     let mut outcomes = Vec::with_capacity(given.writes.len());
-    for (place, write) in given.writes.iter().enumerate() {
+    for (write, policy_id) in given.writes.iter().zip(given.policy_ids) {
         outcomes.push(match write {
-            Write::Submit(submit) => Outcome::Submitted(batch.submit(place, submit)?),
-            Write::Apply(apply) => Outcome::Applied(batch.apply(apply).await?.map(Box::new)),
-            Write::Heartbeat { leases, ttl_ms, now_ms } => Outcome::Beaten(batch.heartbeat(leases, *ttl_ms, *now_ms)),
+            Write::Submit(submit) => Outcome::Submitted(draft.submit(submit, policy_id.as_ref())?),
+            Write::Apply(apply) => Outcome::Applied(applied(tx, apply, draft.apply(apply)).await?.map(Box::new)),
+            Write::Heartbeat { leases, ttl_ms, now_ms } => {
+                Outcome::Beaten(leases.iter().map(|lease| draft.heartbeat(lease, *ttl_ms, *now_ms).1).collect())
+            }
             Write::Mark { id, mark, now_ms } => {
-                batch.mark(*id, *mark, *now_ms);
+                draft.mark(*id, *mark, *now_ms);
                 Outcome::Done
             }
             Write::Check => {
@@ -120,57 +205,54 @@ pub(super) async fn run(tx: &Tx<'_>, given: Given<'_>) -> Sql<Vec<Outcome>> {
             }
         });
     }
-    batch.write().await?;
-    Ok(outcomes)
+    write(tx, &draft).await?;
+    Ok((outcomes, draft.into_entries().collect()))
 }
 
-/// A row as the batch has left it so far.
-struct Row {
-    entry: Entry,
-    /// The version it was read at; absent: it is new.
-    was: Option<i64>,
-    changed: bool,
-    written: Written,
-    policy_id: Arc<str>,
-    key_ttl_ms: i64,
-    /// Whose key it takes over.
-    taken_from: Option<ExecutionId>,
+async fn applied(tx: &Tx<'_>, apply: &Apply, step: Step) -> Sql<Option<Applied>> {
+    Ok(match step {
+        Step::Missing => None,
+        Step::Changed(applied) | Step::Same(applied) => Some(applied),
+        Step::Before(head, Some(answer)) => Some(Applied { head, answer }),
+        Step::Before(head, None) => {
+            let answer = events::answer_of(tx, apply.id, apply.operation).await?;
+            Some(Applied { head, answer })
+        }
+    })
 }
 
-impl Row {
-    fn read(entry: Entry) -> Row {
-        let was = Some(entry.head.version);
-        let policy_id = Arc::from("");
-        Row { entry, was, changed: false, written: Written::default(), policy_id, key_ttl_ms: 0, taken_from: None }
+/// Reads what the writes are decided on. What does not depend on another answer is asked at once.
+async fn read<'a>(tx: &'a Tx<'_>, given: Given<'a>) -> Sql<Draft<'a>> {
+    let mut draft = Draft::new(tx.settings(), given.liveness);
+    let submits: Vec<&Submit> = given.writes.iter().filter_map(|write| write.submit()).collect();
+    let (holders, twins) = future::try_join(holders(tx, &submits), twins(tx, given.liveness, &submits)).await?;
+    let mut ids: Vec<ExecutionId> = twins;
+    if !ids.is_empty() {
+        for row in tx.query(LIVING, &[]).await? {
+            draft.put_living(ProcessId::from_uuid(row.try_get(0)?));
+        }
     }
-
-    /// Counts the version up for a change that the rules folded in.
-    fn touch(&mut self) {
-        self.entry.head.version += 1;
-        self.changed = true;
+    for (scope, id) in holders {
+        draft.put_holder(scope, id);
+        ids.push(id);
     }
-
-    fn record(&mut self, change: Change, write: deciding::Write) {
-        self.touch();
-        self.written.records.extend(write.records(change.first_seq, change.events));
+    for write in given.writes {
+        match write {
+            Write::Submit(submit) if given.again => ids.push(submit.submission.ident.id),
+            Write::Submit(_) | Write::Check => {}
+            Write::Apply(apply) => ids.push(apply.id),
+            Write::Heartbeat { leases, .. } => ids.extend(leases.iter().map(|lease| lease.id)),
+            Write::Mark { id, .. } => ids.push(*id),
+        }
     }
-}
-
-type Scope = (String, String, String, String);
-
-fn scope(ident: &Identification) -> Option<Scope> {
-    let key = ident.key.clone()?;
-    Some((ident.namespace.clone(), ident.upstream.clone(), ident.tool.clone(), key))
-}
-
-struct Batch<'a> {
-    tx: &'a Tx<'a>,
-    given: Given<'a>,
-    rows: HashMap<ExecutionId, Row>,
-    /// New rows in the order they came.
-    new: Vec<ExecutionId>,
-    holders: HashMap<Scope, ExecutionId>,
-    living: HashSet<ProcessId>,
+    ids.sort_unstable();
+    ids.dedup();
+    if !ids.is_empty() {
+        for entry in heads::entries(tx, &ids).await? {
+            draft.put(entry);
+        }
+    }
+    Ok(draft)
 }
 
 const HOLDERS: &str = "SELECT g.place, k.execution_id FROM \
@@ -178,274 +260,80 @@ const HOLDERS: &str = "SELECT g.place, k.execution_id FROM \
     JOIN idempotency_keys k ON k.namespace = g.namespace AND k.upstream = g.upstream AND k.tool = g.tool \
     AND k.key = g.key";
 
-const LIVING: &str = concat!("SELECT id FROM processes WHERE expires_at_ms > ", clock!());
-
-impl<'a> Batch<'a> {
-    /// Reads what the writes are decided on.
-    async fn read(tx: &'a Tx<'a>, given: Given<'a>) -> Sql<Batch<'a>> {
-        let mut batch =
-            Batch { tx, given, rows: HashMap::new(), new: Vec::new(), holders: HashMap::new(), living: HashSet::new() };
-        let mut ids: Vec<ExecutionId> = Vec::new();
-        batch.find_holders(&mut ids).await?;
-        batch.find_twins(&mut ids).await?;
-        for write in given.writes {
-            match write {
-                Write::Submit(submit) if given.again => ids.push(submit.submission.ident.id),
-                Write::Submit(_) | Write::Check => {}
-                Write::Apply(apply) => ids.push(apply.id),
-                Write::Heartbeat { leases, .. } => ids.extend(leases.iter().map(|lease| lease.id)),
-                Write::Mark { id, .. } => ids.push(*id),
-            }
-        }
-        ids.sort_unstable();
-        ids.dedup();
-        if !ids.is_empty() {
-            for entry in heads::entries(tx, &ids).await? {
-                batch.rows.insert(entry.head.id(), Row::read(entry));
-            }
-        }
-        Ok(batch)
+/// Who holds the keys of `submits`.
+async fn holders(tx: &Tx<'_>, submits: &[&Submit]) -> Sql<Vec<(Scope, ExecutionId)>> {
+    let scopes: Vec<Scope> = submits.iter().filter_map(|submit| scope(&submit.submission.ident)).collect();
+    if scopes.is_empty() {
+        return Ok(Vec::new());
     }
-
-    async fn find_holders(&mut self, ids: &mut Vec<ExecutionId>) -> Sql<()> {
-        let (mut places, mut scopes) = (Vec::new(), Vec::new());
-        for (place, write) in self.given.writes.iter().enumerate() {
-            if let Write::Submit(submit) = write
-                && let Some(scope) = scope(&submit.submission.ident)
-            {
-                places.push(place as i64);
-                scopes.push(scope);
-            }
-        }
-        if places.is_empty() {
-            return Ok(());
-        }
-        let column = |part: fn(&Scope) -> &String| scopes.iter().map(|scope| part(scope).as_str()).collect::<Vec<_>>();
-        let (namespaces, upstreams) = (column(|scope| &scope.0), column(|scope| &scope.1));
-        let (tools, keys) = (column(|scope| &scope.2), column(|scope| &scope.3));
-        let values = [ints(&places), texts(&namespaces), texts(&upstreams), texts(&tools), texts(&keys)];
-        let found = self.tx.query(HOLDERS, &values).await?;
-        let by_place: HashMap<i64, Scope> = places.iter().copied().zip(scopes.iter().cloned()).collect();
-        for row in &found {
-            let (place, id) = (row.try_get::<_, i64>(0)?, ExecutionId::from_uuid(row.try_get(1)?));
-            if let Some(scope) = by_place.get(&place) {
-                self.holders.insert(scope.clone(), id);
-                ids.push(id);
-            }
-        }
-        Ok(())
+    let places: Vec<i64> = (0..scopes.len() as i64).collect();
+    let column = |part: fn(&Scope) -> &String| scopes.iter().map(|scope| part(scope).as_str()).collect::<Vec<_>>();
+    let (namespaces, upstreams) = (column(|scope| &scope.0), column(|scope| &scope.1));
+    let (tools, keys) = (column(|scope| &scope.2), column(|scope| &scope.3));
+    let values = [ints(&places), texts(&namespaces), texts(&upstreams), texts(&tools), texts(&keys)];
+    let found = tx.query(HOLDERS, &values).await?;
+    let by_place: HashMap<i64, &Scope> = places.iter().copied().zip(&scopes).collect();
+    let mut holders = Vec::with_capacity(found.len());
+    for row in &found {
+        let scope = by_place.get(&row.try_get::<_, i64>(0)?);
+        let scope = scope.ok_or_else(|| Fault::internal("a key that nobody asked for"))?;
+        holders.push(((*scope).clone(), ExecutionId::from_uuid(row.try_get(1)?)));
     }
-
-    async fn find_twins(&mut self, ids: &mut Vec<ExecutionId>) -> Sql<()> {
-        let asking: Vec<(usize, &Submit)> = self.given.writes.iter().enumerate().filter_map(asks_for_twins).collect();
-        if asking.is_empty() {
-            return Ok(());
-        }
-        let column = |part: fn(&Identification) -> &String| -> Vec<&str> {
-            asking.iter().map(|(_, submit)| part(&submit.submission.ident).as_str()).collect()
-        };
-        let since: Vec<i64> = asking.iter().map(|(_, submit)| since_ms(submit)).collect();
-        let own: Vec<Uuid> = self.given.liveness.own().iter().map(|process| *process.as_uuid()).collect();
-        let limit = super::bind::count(self.tx.settings().twins_max);
-        let (hashes, namespaces) = (column(|ident| &ident.arguments_hash), column(|ident| &ident.namespace));
-        let (upstreams, tools) = (column(|ident| &ident.upstream), column(|ident| &ident.tool));
-        let (principals, callers) = (column(|ident| &ident.principal), column(|ident| &ident.caller));
-        let values = [
-            texts(&hashes),
-            texts(&namespaces),
-            texts(&upstreams),
-            texts(&tools),
-            texts(&principals),
-            texts(&callers),
-            ints(&since),
-            int(&limit),
-            uuids(&own),
-        ];
-        let found = self.tx.query(TWINS, &values).await?;
-        for row in &found {
-            ids.push(ExecutionId::from_uuid(row.try_get(0)?));
-        }
-        if !found.is_empty() {
-            for row in self.tx.query(LIVING, &[]).await? {
-                self.living.insert(ProcessId::from_uuid(row.try_get(0)?));
-            }
-        }
-        Ok(())
-    }
-
-    fn submit(&mut self, place: usize, submit: &Submit) -> Sql<SubmitOutcome> {
-        let (id, limits) = (submit.submission.ident.id, self.tx.settings().limits);
-        if let Some(row) = self.rows.get(&id) {
-            return match row.entry.operations.contains(&submit.operation) {
-                true => Ok(SubmitOutcome::New(Box::new(row.entry.head.clone()))),
-                false => Err(Fault::internal(format!("execution {id} exists already"))),
-            };
-        }
-        let scope = scope(&submit.submission.ident);
-        let holder_id = scope.as_ref().and_then(|scope| self.holders.get(scope)).copied();
-        let holder = holder_id.map(|id| self.rows.get(&id).ok_or_else(|| missing(id))).transpose()?;
-        let twins = self.twins_of(place, submit);
-        let refs: Vec<Twin<'_>> = twins.iter().map(|(head, waited)| Twin { head, waited: *waited }).collect();
-        let found = Found { holder: holder.map(|row| &row.entry.head), twins: &refs };
-        match deciding::submission(submit, found, &limits) {
-            Settled::Repeated(head) => Ok(SubmitOutcome::New(head)),
-            Settled::Start(entry, events) => {
-                let policy_id = self.given.policy_ids[place].clone();
-                let mut payloads = vec![(PayloadKind::Arguments, submit.arguments.clone())];
-                payloads.extend(submit.meta.clone().map(|meta| (PayloadKind::Meta, meta)));
-                let records = deciding::Write::from(submit).records(1, events).collect();
-                let head = entry.head.clone();
-                let row = Row {
-                    entry,
-                    was: None,
-                    changed: true,
-                    written: Written { records, payloads },
-                    policy_id: policy_id.ok_or_else(|| Fault::internal("a call without a policy"))?,
-                    key_ttl_ms: submit.submission.identity.key_ttl_ms,
-                    // A key that this very batch gave out is written by whoever has it last.
-                    taken_from: holder_id,
-                };
-                self.rows.insert(id, row);
-                self.new.push(id);
-                if let Some(scope) = scope {
-                    self.holders.insert(scope, id);
-                }
-                Ok(SubmitOutcome::New(Box::new(head)))
-            }
-            Settled::Joined => self.head_of(holder_id).map(SubmitOutcome::Existing),
-            Settled::Conflict { foreign, note } => {
-                let holder_id = holder_id.ok_or_else(|| Fault::internal("a conflict with nobody"))?;
-                let row = self.rows.get_mut(&holder_id).ok_or_else(|| missing(holder_id))?;
-                if let Some(change) = deciding::note(&mut row.entry, note, submit) {
-                    row.record(change, submit.into());
-                }
-                Ok(SubmitOutcome::Conflict((!foreign).then_some(holder_id)))
-            }
-            Settled::Attached(index) => {
-                let twin = twins[index].0.id();
-                let row = self.rows.get_mut(&twin).ok_or_else(|| missing(twin))?;
-                if deciding::attach(&mut row.entry.head, submit) {
-                    row.touch();
-                }
-                self.head_of(Some(twin)).map(SubmitOutcome::Existing)
-            }
-            Settled::Waited(index) => Ok(SubmitOutcome::Waited(twins[index].0.id())),
-        }
-    }
-
-    fn head_of(&self, id: Option<ExecutionId>) -> Sql<Box<Head>> {
-        let row = id.and_then(|id| self.rows.get(&id));
-        row.map(|row| Box::new(row.entry.head.clone())).ok_or_else(|| Fault::internal("an execution that is not there"))
-    }
-
-    /// The twins of a call as they stand now: those of the database, and those that this batch has stored, or has let
-    /// somebody leave.
-    fn twins_of(&self, place: usize, submit: &Submit) -> Vec<(Head, bool)> {
-        if asks_for_twins((place, &self.given.writes[place])).is_none() {
-            return Vec::new();
-        }
-        let ident = &submit.submission.ident;
-        let mut heads: Vec<&Head> = self.rows.values().map(|row| &row.entry.head).collect();
-        heads.sort_unstable_by_key(|head| head.id());
-        let alike = heads.into_iter().filter(|head| is_twin(head, ident, since_ms(submit)));
-        let lives = |process: ProcessId| self.given.liveness.is_own(process) || self.living.contains(&process);
-        alike.map(|head| (head.clone(), head.waiter.is_some_and(lives))).collect()
-    }
-
-    async fn apply(&mut self, apply: &Apply) -> Sql<Option<Applied>> {
-        let limits = self.tx.settings().limits;
-        let Some(row) = self.rows.get_mut(&apply.id) else { return Ok(None) };
-        let answer = match deciding::apply(&mut row.entry, apply, &limits) {
-            Applying::Repeated => match row.written.records.iter().rfind(|it| it.operation == apply.operation) {
-                Some(record) => deciding::answer_of(&record.event),
-                None => events::answer_of(self.tx, apply.id, apply.operation).await?,
-            },
-            Applying::Decided(None, answer) => answer,
-            Applying::Decided(Some(change), answer) => {
-                if change.records_payload {
-                    row.written.payloads.extend(apply.payload.clone());
-                }
-                row.record(change, apply.into());
-                answer
-            }
-        };
-        Ok(Some(Applied { head: row.entry.head.clone(), answer }))
-    }
-
-    fn heartbeat(&mut self, leases: &[LeaseRef], ttl_ms: i64, now_ms: i64) -> Vec<Answer> {
-        let limits = self.tx.settings().limits;
-        let extend = |lease: &LeaseRef| {
-            let Some(row) = self.rows.get_mut(&lease.id) else { return Answer::Stale };
-            let beat = (lease.fencing_token, ttl_ms);
-            let (changed, answer) = deciding::heartbeat(&mut row.entry.head, beat, now_ms, &limits);
-            if changed {
-                row.touch();
-            }
-            answer
-        };
-        leases.iter().map(extend).collect()
-    }
-
-    fn mark(&mut self, id: ExecutionId, mark: Mark, now_ms: i64) {
-        if let Some(row) = self.rows.get_mut(&id)
-            && deciding::mark(&mut row.entry.head, mark, now_ms)
-        {
-            row.touch();
-        }
-    }
-
-    /// Writes every row that changed; one that another process changed meanwhile makes everything run again.
-    async fn write(&self) -> Sql<()> {
-        let chunk_bytes = self.tx.settings().payload_chunk_bytes;
-        let (mut changed, mut stored, mut in_place) = (Changed::default(), Stored::default(), Stored::default());
-        let mut expected = HashSet::new();
-        for (id, row) in self.rows.iter().filter(|(_, row)| row.changed) {
-            expected.insert(*id);
-            let Some(was) = row.was else { continue };
-            changed.push(&row.entry.head, was, &row.written, chunk_bytes)?;
-        }
-        let mut keys_given: HashSet<Scope> = HashSet::new();
-        for row in self.new.iter().filter_map(|id| self.rows.get(id)) {
-            let scope = scope(&row.entry.head.ident);
-            let taken_from = row.taken_from;
-            if scope.is_some_and(|scope| !keys_given.insert(scope)) {
-                // Two rows of one batch with the same key: the statement can not change the key's row twice.
-                return Err(Fault::internal("two new executions of one batch have the same key"));
-            }
-            let new = NewRow {
-                head: &row.entry.head,
-                written: &row.written,
-                policy_id: &row.policy_id,
-                key_ttl_ms: row.key_ttl_ms,
-                taken_from,
-            };
-            match taken_from {
-                Some(_) => in_place.push(new, chunk_bytes)?,
-                None => stored.push(new, chunk_bytes)?,
-            }
-        }
-        let mut struck: Vec<ExecutionId> = Vec::new();
-        if !changed.is_empty() {
-            struck.extend(changed.write(self.tx).await?);
-        }
-        if !stored.is_empty() {
-            struck.extend(stored.write(self.tx).await?);
-        }
-        if !in_place.is_empty() {
-            struck.extend(in_place.write_in_place(self.tx).await?);
-        }
-        for id in struck {
-            expected.remove(&id);
-        }
-        match expected.iter().next() {
-            None => Ok(()),
-            Some(id) => Err(Fault::again(format!("execution {id} was changed by another process; try again"))),
-        }
-    }
+    Ok(holders)
 }
 
-fn missing(id: ExecutionId) -> Fault {
-    Fault::damaged(format!("a key stands for execution {id}, which is missing"))
+/// The twins of `submits`.
+async fn twins(tx: &Tx<'_>, liveness: &Liveness, submits: &[&Submit]) -> Sql<Vec<ExecutionId>> {
+    let asking: Vec<&Submit> = submits.iter().copied().filter(|submit| asks_for_twins(submit)).collect();
+    if asking.is_empty() {
+        return Ok(Vec::new());
+    }
+    let column = |part: fn(&Identification) -> &String| -> Vec<&str> {
+        asking.iter().map(|submit| part(&submit.submission.ident).as_str()).collect()
+    };
+    let since: Vec<i64> = asking.iter().map(|submit| since_ms(submit)).collect();
+    let own: Vec<Uuid> = liveness.own().iter().map(|process| *process.as_uuid()).collect();
+    let limit = super::bind::count(tx.settings().twins_max);
+    let (hashes, namespaces) = (column(|ident| &ident.arguments_hash), column(|ident| &ident.namespace));
+    let (upstreams, tools) = (column(|ident| &ident.upstream), column(|ident| &ident.tool));
+    let (principals, callers) = (column(|ident| &ident.principal), column(|ident| &ident.caller));
+    let values = [
+        texts(&hashes),
+        texts(&namespaces),
+        texts(&upstreams),
+        texts(&tools),
+        texts(&principals),
+        texts(&callers),
+        ints(&since),
+        int(&limit),
+        uuids(&own),
+    ];
+    let found = tx.query(TWINS, &values).await?;
+    found.iter().map(|row| Ok(ExecutionId::from_uuid(row.try_get(0)?))).collect()
+}
+
+const LIVING: &str = concat!("SELECT id FROM processes WHERE expires_at_ms > ", clock!());
+
+/// Writes every row that changed; one that another process changed meanwhile makes everything run again.
+async fn write(tx: &Tx<'_>, draft: &Draft<'_>) -> Sql<()> {
+    let Columns { changed, stored, in_place, mut expected } = draft.columns()?;
+    let mut struck: Vec<ExecutionId> = Vec::new();
+    if !changed.is_empty() {
+        struck.extend(changed.write(tx).await?);
+    }
+    if !stored.is_empty() {
+        struck.extend(stored.write(tx).await?);
+    }
+    if !in_place.is_empty() {
+        struck.extend(in_place.write_in_place(tx).await?);
+    }
+    for id in struck {
+        expected.remove(&id);
+    }
+    match expected.iter().next() {
+        None => Ok(()),
+        Some(id) => Err(Fault::again(format!("execution {id} was changed by another process; try again"))),
+    }
 }
 
 const CHECK: &str = "UPDATE store_checks SET count = count + 1 WHERE id = 1";

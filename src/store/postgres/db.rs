@@ -1,5 +1,5 @@
-//! Reads and transactions on the connections of the pool: what runs again and what is asked again is decided here for
-//! everybody but the writer (R1, R2). Knows no table.
+//! Reads and transactions, on the connections of the pool and on those of somebody's own: what runs again and what is asked
+//! again is decided here for everybody but the writer (R1, R2). Knows no table.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
 
-use super::fault::{CLOSED, Fault, Sql};
+use super::fault::{CLOSED, Fault, Kind, Sql};
 use super::migrate::{self, Hand, Hands};
 use super::policies::{Policies, PolicyReader};
 use super::pool::{self, Connection, Connector};
@@ -50,17 +50,19 @@ pub(super) struct Reading<'env> {
     env: PhantomData<&'env ()>,
 }
 
-/// A connection from the pool. Taken out of it, and so closed, unless what ran on it ended well.
-struct Link {
-    object: Option<Object>,
-    clean: bool,
+/// What statements are sent on.
+enum Link {
+    /// A connection from the pool. Taken out of it, and so closed, unless what ran on it ended well.
+    Pooled { object: Option<Object>, clean: bool },
+    /// One of somebody's own, who closes it unless what ran on it ended well.
+    Own(Arc<Connection>),
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         // A future that was dropped half-way may leave a transaction open; nobody may come into that.
-        if !self.clean {
-            drop(self.object.take().map(Object::take));
+        if let Link::Pooled { object, clean: false } = self {
+            drop(object.take().map(Object::take));
         }
     }
 }
@@ -78,7 +80,10 @@ impl<'env> Deref for Tx<'env> {
 
 impl Reading<'_> {
     pub(super) fn client(&self) -> &Client {
-        self.link.object.as_ref().expect("a pooled connection is there until it is dropped")
+        match &self.link {
+            Link::Pooled { object, .. } => object.as_ref().expect("a pooled connection is there until it is dropped"),
+            Link::Own(connection) => connection,
+        }
     }
 
     /// Runs a statement for its rows.
@@ -122,7 +127,9 @@ impl Reading<'_> {
 
     /// The connection may be used by the next one.
     fn give_back(mut self) {
-        self.link.clean = true;
+        if let Link::Pooled { clean, .. } = &mut self.link {
+            *clean = true;
+        }
     }
 }
 
@@ -136,6 +143,11 @@ impl Db {
         Ok(Db { connector, pool, tender, policies: Arc::default(), settings })
     }
 
+    /// How transactions begin, and whether they have to be told.
+    pub(super) fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
     /// A connection of the caller's own, outside the pool: for the set-up, and for what stays.
     pub(super) async fn connect(&self) -> Sql<Connection> {
         self.connector.connect().await
@@ -147,7 +159,7 @@ impl Db {
         let mut retry = self.patience();
         loop {
             let Err(fault) = self.migrate_once().await else { return Ok(()) };
-            if !(fault.is_again() || fault.kind == super::fault::Kind::Lost) || !retry.again().await {
+            if !fault.may_run_again() || !retry.again().await {
                 return Err(fault.error);
             }
         }
@@ -182,13 +194,24 @@ impl Db {
             return Err(Fault::unavailable(CLOSED));
         }
         let object = pool::take(&self.pool, self.connector.place()).await?;
-        Ok(Reading {
-            link: Link { object: Some(object), clean: false },
+        Ok(self.reading_on(Link::Pooled { object: Some(object), clean: false }))
+    }
+
+    fn reading_on<'env>(&self, link: Link) -> Reading<'env> {
+        Reading {
+            link,
             policies: Arc::clone(&self.policies),
             settings: Arc::clone(&self.settings),
             failed: AtomicBool::new(false),
             env: PhantomData,
-        })
+        }
+    }
+
+    /// Where one connection was lost, those that wait in the pool lead to the same that is gone.
+    fn forget_idle(&self, fault: &Fault) {
+        if fault.kind == Kind::Lost {
+            let _ = self.pool.retain(|_, _| false);
+        }
     }
 
     fn patience(&self) -> Retry {
@@ -208,7 +231,8 @@ impl Db {
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::lost("PostgreSQL did not answer in time; try again"),
             };
-            if !(fault.is_again() || fault.kind == super::fault::Kind::Lost) || !retry.again().await {
+            self.forget_idle(&fault);
+            if !fault.may_run_again() || !retry.again().await {
                 return Err(fault.error);
             }
         }
@@ -247,7 +271,8 @@ impl Db {
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::lost("PostgreSQL did not answer in time; it is not known whether it wrote"),
             };
-            if !(fault.is_again() || fault.kind == super::fault::Kind::Lost) || !retry.again().await {
+            self.forget_idle(&fault);
+            if !fault.may_run_again() || !retry.again().await {
                 return Err(fault.error);
             }
         }
@@ -257,10 +282,33 @@ impl Db {
         &self,
         run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
     ) -> Sql<T> {
-        let reading: Reading<'env> = self.reading().await?;
-        let tx = Tx(reading);
-        tx.batch(&self.connector.begin()).await?;
-        let done = match run(&tx).await {
+        let tx = Tx(self.reading().await?);
+        let (done, clean) = self.within(&tx, run).await;
+        if clean {
+            tx.0.give_back();
+        }
+        done
+    }
+
+    /// One transaction on a connection of the caller's own, once; and whether the connection may be used on.
+    pub(super) async fn transaction_on<'env, T: Send>(
+        &self,
+        own: &Arc<Connection>,
+        run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
+    ) -> (Sql<T>, bool) {
+        self.within(&Tx(self.reading_on(Link::Own(Arc::clone(own)))), run).await
+    }
+
+    /// Begins, runs and commits; and whether the connection is without a transaction after that.
+    async fn within<'env, T: Send>(
+        &self,
+        tx: &Tx<'env>,
+        run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
+    ) -> (Sql<T>, bool) {
+        if let Err(fault) = tx.batch(&self.connector.begin()).await {
+            return (Err(fault), false);
+        }
+        let done = match run(tx).await {
             // Somebody swallowed an error; COMMIT would roll back without a word.
             Ok(_) if tx.failed.load(Ordering::Relaxed) => {
                 Err(Fault::internal("a transaction went on after an error in it"))
@@ -270,16 +318,15 @@ impl Db {
         match done {
             Ok(value) => {
                 crash::point("before_commit");
-                tx.commit().await?;
+                if let Err(fault) = tx.commit().await {
+                    return (Err(fault), false);
+                }
                 crash::point("after_commit");
-                tx.0.give_back();
-                Ok(value)
+                (Ok(value), true)
             }
             Err(fault) => {
-                if !fault.ends_connection() && tx.batch("ROLLBACK").await.is_ok() {
-                    tx.0.give_back();
-                }
-                Err(fault)
+                let clean = !fault.ends_connection() && tx.batch("ROLLBACK").await.is_ok();
+                (Err(fault), clean)
             }
         }
     }

@@ -20,7 +20,7 @@ pub(super) struct Fault {
 pub(super) enum Kind {
     /// Nothing was written, and the same may succeed when everything is read again (R1).
     Again,
-    /// The connection is gone. Of a commit that was under way nothing is known (R2).
+    /// The connection is gone, or no use any more. Of a commit that was under way nothing is known (R2).
     Lost,
     /// A unique key stands in the way: the constraint's name.
     Unique(String),
@@ -64,9 +64,9 @@ impl Fault {
         Fault { error: Error::Unavailable(text.into()), kind: Kind::Lost }
     }
 
-    /// True when running the same once more, all reads included, may succeed.
-    pub(super) fn is_again(&self) -> bool {
-        self.kind == Kind::Again
+    /// True when running the same once more, all reads included and perhaps on another connection, may succeed.
+    pub(super) fn may_run_again(&self) -> bool {
+        matches!(self.kind, Kind::Again | Kind::Lost)
     }
 
     /// True when the connection can not be used any more.
@@ -122,11 +122,15 @@ fn of_database(error: &DbError) -> Fault {
             let text = format!("something of the same name is there already ({constraint})");
             Fault { error: Error::Internal(text), kind: Kind::Unique(constraint.into()) }
         }
-        &SqlState::READ_ONLY_SQL_TRANSACTION => whole(Error::CannotWrite(
-            "PostgreSQL is read-only: the URL of the store leads to a standby, or the database was switched to \
-             read-only; lead it to the primary"
-                .into(),
-        )),
+        // After a fail-over the connection leads to what is a standby now: another one may lead to the new primary.
+        &SqlState::READ_ONLY_SQL_TRANSACTION => Fault {
+            error: Error::CannotWrite(
+                "PostgreSQL is read-only: the URL of the store leads to a standby, or the database was switched to \
+                 read-only; lead it to the primary"
+                    .into(),
+            ),
+            kind: Kind::Lost,
+        },
         &SqlState::DISK_FULL => whole(Error::CannotWrite("the disk of PostgreSQL is full; make room on it".into())),
         &SqlState::OUT_OF_MEMORY | &SqlState::IO_ERROR => whole(Error::CannotWrite(told())),
         &SqlState::TOO_MANY_CONNECTIONS => Fault::unavailable(
@@ -157,9 +161,21 @@ fn of_database(error: &DbError) -> Fault {
             Fault::lost(format!("PostgreSQL ended the connection: {}; try again", told()))
         }
         &SqlState::IN_FAILED_SQL_TRANSACTION => Fault::again("a statement before it failed; try again"),
+        // A prepared statement that is not there, or not of this schema any more: a new connection prepares it anew.
+        &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::FEATURE_NOT_SUPPORTED => {
+            Fault::lost(format!("PostgreSQL could not use a statement of this connection: {}; try again", told()))
+        }
+        &SqlState::CHARACTER_NOT_IN_REPERTOIRE | &SqlState::UNTRANSLATABLE_CHARACTER => {
+            let text = format!("PostgreSQL has no text like this ({}); send it without U+0000", told());
+            Fault { error: Error::Unstorable(text), kind: Kind::Own }
+        }
         // 53: some other resource is used up.
         _ if code.starts_with("53") => Fault::unavailable(told()),
-        _ => Fault { error: Error::Internal(told()), kind: Kind::Own },
+        // 22: values, 23: constraints, 54: sizes. Only they are about what one command asks for.
+        _ if ["22", "23", "54"].iter().any(|class| code.starts_with(class)) => {
+            Fault { error: Error::Internal(told()), kind: Kind::Own }
+        }
+        _ => whole(Error::Internal(told())),
     }
 }
 
@@ -172,6 +188,7 @@ pub(super) fn repeat(error: &Error) -> Error {
         Error::TooNew { found, known } => Error::TooNew { found: *found, known: *known },
         Error::TooOld { found, known } => Error::TooOld { found: *found, known: *known },
         Error::Overloaded(waiting) => Error::Overloaded(*waiting),
+        Error::Unstorable(text) => Error::Unstorable(text.clone()),
         Error::Internal(text) => Error::Internal(text.clone()),
     }
 }

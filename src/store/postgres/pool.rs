@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::{Client, Config};
 
 use super::fault::{CLOSED, Fault, Sql};
-use super::settings::PostgresSettings;
+use super::settings::{Isolation, PostgresSettings};
 use super::tls::Target;
 
 /// A connection of somebody's own. Dropping it closes the socket at once, whatever is under way: nothing is cancelled.
@@ -99,7 +99,12 @@ impl Connector {
 
     /// The statement that begins a transaction, and through a pooler says in it what else a session would be told.
     pub(super) fn begin(&self) -> String {
-        let mut sql = format!("BEGIN ISOLATION LEVEL {}", self.settings.isolation.sql());
+        self.begin_at(self.settings.isolation)
+    }
+
+    /// The same for a transaction that needs another isolation than the usual one.
+    pub(super) fn begin_at(&self, isolation: Isolation) -> String {
+        let mut sql = format!("BEGIN ISOLATION LEVEL {}", isolation.sql());
         if self.settings.pooled {
             sql.push_str(&format!("; SET LOCAL statement_timeout = {}", self.settings.statement_timeout_ms));
             if let Some(schema) = &self.settings.schema {

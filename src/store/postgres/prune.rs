@@ -1,6 +1,8 @@
 //! Retention: deletes payloads, then whole ended executions, in small transactions. `unknown` is never among them (the
 //! indexes leave it out and the database refuses), nor is an execution whose key still lives.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -78,13 +80,35 @@ struct Rows {
     ids: Vec<Uuid>,
 }
 
+/// What the runs of one transaction struck, executions and keys: after a commit of which nothing was heard the next run
+/// finds gone what the one before deleted.
+#[derive(Default)]
+struct Struck {
+    executions: AtomicUsize,
+    keys: AtomicUsize,
+}
+
+impl Struck {
+    fn note(&self, (executions, keys): (usize, usize)) -> Sql<()> {
+        self.executions.fetch_max(executions, Ordering::Relaxed);
+        self.keys.fetch_max(keys, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn most(&self) -> (usize, usize) {
+        (self.executions.load(Ordering::Relaxed), self.keys.load(Ordering::Relaxed))
+    }
+}
+
 /// One batch.
 pub(super) async fn prune(db: &Db, retention: Retention, now_ms: i64) -> Result<Pruned> {
     let mut pruned = Pruned::default();
     let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
     for rows in find(db, WITH_PAYLOADS, (payloads_until, None, retention.batch)).await? {
         let rows = &rows;
-        let (payloads, keys) = db.transaction(move |tx| Box::pin(bare(tx, rows, now_ms))).await?;
+        let struck = &Struck::default();
+        db.transaction(move |tx| Box::pin(async move { struck.note(bare(tx, rows, now_ms).await?) })).await?;
+        let (payloads, keys) = struck.most();
         pruned.payloads += payloads;
         pruned.keys += keys;
     }
@@ -96,7 +120,10 @@ pub(super) async fn prune(db: &Db, retention: Retention, now_ms: i64) -> Result<
         let limit = retention.batch.saturating_sub(pruned.executions);
         for rows in find(db, sql, (executions_until, Some(now_ms), limit)).await? {
             let rows = &rows;
-            let (executions, keys) = db.transaction(move |tx| Box::pin(delete(tx, rows, events, now_ms))).await?;
+            let struck = &Struck::default();
+            db.transaction(move |tx| Box::pin(async move { struck.note(delete(tx, rows, events, now_ms).await?) }))
+                .await?;
+            let (executions, keys) = struck.most();
             pruned.executions += executions;
             pruned.keys += keys;
         }

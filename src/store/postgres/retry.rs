@@ -19,7 +19,12 @@ pub(super) struct Retry {
 impl Retry {
     /// The first run begins; the last one ends after `patience`.
     pub(super) fn within(patience: Duration) -> Retry {
-        Retry { tries: 1, until: Instant::now() + patience }
+        Retry::until(Instant::now() + patience)
+    }
+
+    /// The first run begins; the last one ends at `until`.
+    pub(super) fn until(until: Instant) -> Retry {
+        Retry { tries: 1, until }
     }
 
     /// Waits for a random time, more with each run; false when there have been enough.

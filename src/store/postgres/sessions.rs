@@ -1,5 +1,7 @@
 //! Sessions and their streams. Who may use one, and when it has expired, is not decided here.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use tokio_postgres::Row;
 
 use super::bind::{count, flag, int, text, uuid};
@@ -365,7 +367,15 @@ const BATCH_MAX: usize = 100;
 
 /// Deletes what is not kept.
 pub(super) async fn prune_sessions(db: &Db, retention: SessionRetention) -> Result<usize> {
-    db.transaction(move |tx| Box::pin(prune(tx, retention))).await
+    // After a commit of which nothing was heard the next run finds gone what the one before deleted.
+    let most = &AtomicUsize::new(0);
+    db.transaction(move |tx| {
+        Box::pin(async move {
+            let gone = prune(tx, retention).await?;
+            Ok(most.fetch_max(gone, Ordering::Relaxed).max(gone))
+        })
+    })
+    .await
 }
 
 async fn prune(tx: &Tx<'_>, retention: SessionRetention) -> Sql<usize> {

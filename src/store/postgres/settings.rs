@@ -53,6 +53,10 @@ pub struct PostgresSettings {
     pub commit_deadline_ms: u64,
     /// How long a call may wait for the database, repeats included, before it fails as unavailable.
     pub answer_deadline_ms: u64,
+    /// Connections that write executions, each with one batch under way: while one waits for its commit the next one writes.
+    pub writers: usize,
+    /// Rows of live executions that are remembered, so that the next write to one needs no read.
+    pub heads_cached: usize,
     /// Writes that may wait; one more is refused as an overload.
     pub queue_max: usize,
     /// Writes that share a commit, at most.
@@ -97,6 +101,8 @@ impl Default for PostgresSettings {
             statement_timeout_ms: 30_000,
             commit_deadline_ms: 3_000,
             answer_deadline_ms: 4_500,
+            writers: 2,
+            heads_cached: 4_096,
             queue_max: 10_000,
             batch_max: 256,
             batch_rows_max: 500,

@@ -1,12 +1,14 @@
 //! The conformance suite on a real PostgreSQL: a cluster of its own for each test, a schema for each case.
 
 pub(crate) mod cluster;
+mod failing;
 mod plans;
 mod roles;
 mod rules;
 mod statements;
 mod transfer;
 mod wakeups;
+mod writing;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

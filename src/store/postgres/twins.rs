@@ -1,7 +1,6 @@
 //! Which unkeyed executions are alike to a call: asked of the database, and of the rows that a batch has changed itself.
 //! Whether one of them takes the call is decided by the model.
 
-use super::batch::Write;
 use crate::model::execution::{Head, Identification};
 use crate::store::Submit;
 use crate::store::deciding;
@@ -35,14 +34,9 @@ pub(super) const TWINS: &str = concat!(
     ") AS t(id)"
 );
 
-/// The call at a place of a batch, if twins matter to it.
-pub(super) fn asks_for_twins<'a>((place, write): (usize, &&'a Write)) -> Option<(usize, &'a Submit)> {
-    match write {
-        Write::Submit(submit) if submit.submission.ident.key.is_none() && deciding::asks_for_twins(submit) => {
-            Some((place, submit))
-        }
-        _ => None,
-    }
+/// Twins matter to the call.
+pub(super) fn asks_for_twins(submit: &Submit) -> bool {
+    submit.submission.ident.key.is_none() && deciding::asks_for_twins(submit)
 }
 
 /// A twin that ended before then takes no call.

@@ -1,6 +1,8 @@
 //! Workers, and what their tools keep between attempts. Whether a lease is held is decided by the model, what a
 //! registration means by `store::worker`.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tokio_postgres::Row;
 
 use super::bind::{flag, int, text, uuid, uuids};
@@ -178,11 +180,15 @@ const PUT_CHECKPOINT: &str = "INSERT INTO checkpoints (shard, execution_id, body
 
 /// Keeps something for later attempts, when the lease is held.
 pub(super) async fn keep(db: &Db, keep: Keep) -> Result<KeepOutcome> {
-    let keep = &keep;
-    db.transaction(move |tx| Box::pin(keep_in(tx, keep))).await
+    let (keep, ran) = (&keep, &AtomicBool::new(false));
+    db.transaction(move |tx| {
+        let again = ran.swap(true, Ordering::Relaxed);
+        Box::pin(keep_in(tx, keep, again))
+    })
+    .await
 }
 
-async fn keep_in(tx: &Tx<'_>, keep: &Keep) -> Sql<KeepOutcome> {
+async fn keep_in(tx: &Tx<'_>, keep: &Keep, again: bool) -> Sql<KeepOutcome> {
     let LeaseRef { id, fencing_token } = keep.lease;
     let Some(mut entry) = heads::entry(tx, id).await? else { return Ok(KeepOutcome::Refused(Answer::Stale)) };
     let held = asking::held(&entry.head, keep.lease, keep.now_ms, &tx.settings().limits);
@@ -194,7 +200,12 @@ async fn keep_in(tx: &Tx<'_>, keep: &Keep) -> Sql<KeepOutcome> {
         Kept::Step { name, result, steps_max } => {
             let earlier = tx.query_opt(STEP, &[int(&shard), uuid(execution), text(name)]).await?;
             if let Some(row) = earlier {
-                return Ok(KeepOutcome::Earlier(row.try_get::<_, String>(0)?.into()));
+                let earlier = row.try_get::<_, String>(0)?;
+                // Its own, after a commit of which nothing was heard.
+                return Ok(match again && earlier == **result {
+                    true => KeepOutcome::Stored,
+                    false => KeepOutcome::Earlier(earlier.into()),
+                });
             }
             let row = tx.query_opt(COUNT_STEPS, &[int(&shard), uuid(execution)]).await?;
             let count: i64 = row.map_or(Ok(0), |row| row.try_get(0))?;

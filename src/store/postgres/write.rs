@@ -185,7 +185,7 @@ pub(super) struct Changed<'a> {
 }
 
 /// Events and payloads are written with the rows that still had the version they were decided on, with no others.
-const CHANGE: &str = "WITH struck AS (UPDATE executions AS e SET version = g.version, state = g.state, \
+pub(super) const CHANGE: &str = "WITH struck AS (UPDATE executions AS e SET version = g.version, state = g.state, \
     attempt = g.attempt, attempts_allowed = g.attempts_allowed, fencing_token = g.fencing_token, \
     lease_worker = g.lease_worker, lease_process = g.lease_process, lease_expires_at_ms = g.lease_expires_at_ms, \
     effect_possible = g.effect_possible, continues = g.continues, run_at_ms = g.run_at_ms, \
@@ -228,13 +228,18 @@ impl<'a> Changed<'a> {
         self.id.is_empty()
     }
 
-    /// Writes them; which were struck.
-    pub(super) async fn write(&self, reading: &Reading<'_>) -> Sql<Vec<ExecutionId>> {
+    /// The values of [`CHANGE`].
+    pub(super) fn params(&self) -> Vec<Param<'_>> {
         let mut params: Vec<Param<'_>> =
             vec![(&self.shard, Type::INT8_ARRAY), (&self.id, Type::UUID_ARRAY), (&self.was, Type::INT8_ARRAY)];
         params.extend(self.states.params());
         params.extend(self.belongings.params());
-        struck(&reading.query(CHANGE, &params).await?)
+        params
+    }
+
+    /// Writes them; which were struck.
+    pub(super) async fn write(&self, reading: &Reading<'_>) -> Sql<Vec<ExecutionId>> {
+        struck(&reading.query(CHANGE, &self.params()).await?)
     }
 }
 
@@ -308,7 +313,7 @@ macro_rules! store {
 }
 
 /// A call is new when its key was free, and when there is nothing of its id.
-const STORE: &str = store!(
+pub(super) const STORE: &str = store!(
     "INSERT INTO idempotency_keys (namespace, upstream, tool, key, execution_id, ttl_ms) \
      SELECT g.namespace, g.upstream, g.tool, g.key, g.id, g.ttl_ms FROM g WHERE g.key IS NOT NULL \
      ON CONFLICT (namespace, upstream, tool, key) DO NOTHING RETURNING execution_id"
@@ -360,15 +365,16 @@ impl<'a> Stored<'a> {
 
     /// Writes those that are new; which.
     pub(super) async fn write(&self, reading: &Reading<'_>) -> Sql<Vec<ExecutionId>> {
-        self.run(STORE, reading).await
+        struck(&reading.query(STORE, &self.params()).await?)
     }
 
     /// Writes those whose key is held by whom they say; which.
     pub(super) async fn write_in_place(&self, reading: &Reading<'_>) -> Sql<Vec<ExecutionId>> {
-        self.run(STORE_IN_PLACE, reading).await
+        struck(&reading.query(STORE_IN_PLACE, &self.params()).await?)
     }
 
-    async fn run(&self, sql: &str, reading: &Reading<'_>) -> Sql<Vec<ExecutionId>> {
+    /// The values of [`STORE`] and [`STORE_IN_PLACE`].
+    pub(super) fn params(&self) -> Vec<Param<'_>> {
         let mut params: Vec<Param<'_>> = vec![
             (&self.shard, Type::INT8_ARRAY),
             (&self.id, Type::UUID_ARRAY),
@@ -390,12 +396,12 @@ impl<'a> Stored<'a> {
         ];
         params.extend(self.states.params());
         params.extend(self.belongings.params());
-        struck(&reading.query(sql, &params).await?)
+        params
     }
 }
 
 /// RETURNING promises no order: rows are known by their ids.
-fn struck(rows: &[Row]) -> Sql<Vec<ExecutionId>> {
+pub(super) fn struck(rows: &[Row]) -> Sql<Vec<ExecutionId>> {
     rows.iter().map(|row| execution(row, 0)).collect()
 }
 

@@ -1,17 +1,21 @@
-//! The writes to executions: queued in order, and written together in one transaction by one task per process. What has
-//! queued up shares a commit; an idle system waits for no company. What a batch does is in `batch.rs`.
+//! The writes to executions: queued in order, and written together, several at once. What has queued up shares a commit; an
+//! idle system waits for no company. Several batches are under way on as many connections, none of which touch the same
+//! execution. What becomes of a batch is in `lane.rs`.
 
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::task::{Id, JoinSet};
 
-use super::batch::{self, Outcome, Write};
+use super::batch::{Outcome, Write};
 use super::db::Db;
-use super::fault::{CLOSED, repeat};
+use super::fault::CLOSED;
+use super::lane::{Item, Lane, Shared};
 use super::liveness::Liveness;
+use super::memory::Memory;
 use crate::model::decide::Answer;
 use crate::model::id::ExecutionId;
 use crate::store::{Applied, Apply, Error, LeaseRef, Mark, Result, Submit, SubmitOutcome};
@@ -20,6 +24,8 @@ use crate::store::{Applied, Apply, Error, LeaseRef, Mark, Result, Submit, Submit
 const LEASES_MAX: usize = 100;
 /// Rows that one write of the common kind needs: itself, two events, a piece of payload.
 const ROWS_OF_A_WRITE: usize = 4;
+/// Writes that have to wait and are looked over for others that need not, at most.
+const LOOKED_OVER_MAX: usize = 256;
 
 /// The end that takes writes in.
 pub(super) struct Writer {
@@ -33,18 +39,25 @@ enum Job {
     Close(oneshot::Sender<()>),
 }
 
-/// A write, and who waits for its answer; nobody waits for a delivery mark.
-struct Item {
-    write: Write,
-    answer: Option<oneshot::Sender<Result<Outcome>>>,
-}
-
 impl Writer {
     /// Starts the writing task of `db`; it ends with this.
     pub(super) fn start(db: Arc<Db>, liveness: Arc<Liveness>) -> Writer {
         let (jobs, inlet) = mpsc::unbounded_channel();
         let waiting: Arc<AtomicUsize> = Arc::default();
-        let task = Task { db: Arc::clone(&db), liveness, jobs: inlet, waiting: Arc::clone(&waiting) };
+        let memory = Arc::new(Memory::new(db.settings().heads_cached));
+        let shared = Shared { db: Arc::clone(&db), liveness, memory };
+        let task = Task {
+            lanes: (0..db.settings().writers.max(1)).map(|_| Lane::new(shared.clone())).collect(),
+            shared,
+            jobs: inlet,
+            waiting: Arc::clone(&waiting),
+            items: VecDeque::new(),
+            asked: 0,
+            marks: 0,
+            marks_since: None,
+            flights: Flights::default(),
+            closing: None,
+        };
         tokio::spawn(task.run());
         Writer { db, jobs, waiting }
     }
@@ -84,7 +97,9 @@ impl Writer {
 
     /// Queues a delivery mark; a full queue loses it.
     pub(super) fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64) {
-        let item = Item { write: Write::Mark { id, mark, now_ms }, answer: None };
+        let settings = self.db.settings();
+        let patience = Duration::from_millis(settings.mark_flush_ms.saturating_add(settings.answer_deadline_ms));
+        let item = Item { write: Write::Mark { id, mark, now_ms }, until: Instant::now() + patience, answer: None };
         if let Err(error) = self.push(item) {
             tracing::warn!(execution = %id, %error, "lost a delivery mark");
         }
@@ -99,10 +114,19 @@ impl Writer {
         }
     }
 
+    /// Queues a write and waits for its answer, as long as the settings say and no longer, whatever is written before it.
     async fn write(&self, write: Write) -> Result<Outcome> {
+        let write = write.without_nul()?;
         let (answer, answered) = oneshot::channel();
-        self.push(Item { write, answer: Some(answer) })?;
-        answered.await.unwrap_or_else(|_| Err(closed()))
+        let until = Instant::now() + Duration::from_millis(self.db.settings().answer_deadline_ms);
+        self.push(Item { write, until, answer: Some(answer) })?;
+        match tokio::time::timeout_at(until.into(), answered).await {
+            Ok(answered) => answered.unwrap_or_else(|_| Err(closed())),
+            Err(_) => Err(Error::Unavailable(
+                "PostgreSQL did not answer in time; it is not known whether it wrote, so ask again for what became of it"
+                    .into(),
+            )),
+        }
     }
 
     fn push(&self, item: Item) -> Result<()> {
@@ -119,135 +143,191 @@ fn closed() -> Error {
     Error::Unavailable(CLOSED.into())
 }
 
+/// What is under way.
+#[derive(Default)]
+struct Flights {
+    tasks: JoinSet<Lane>,
+    ids: HashMap<Id, Vec<ExecutionId>>,
+    named: HashSet<ExecutionId>,
+    /// The one with writes about marks.
+    marks: Option<Id>,
+}
+
+impl Flights {
+    /// True for a write that has to wait until what is under way is committed.
+    fn hold_up(&self, write: &Write) -> bool {
+        (self.marks.is_some() && write.is_about_marks()) || write.ids().any(|id| self.named.contains(&id))
+    }
+
+    fn start(&mut self, mut lane: Lane, items: Vec<Item>) {
+        let ids: Vec<ExecutionId> = items.iter().flat_map(|item| item.write.ids()).collect();
+        let is_about_marks = items.iter().any(|item| item.write.is_about_marks());
+        let run = async move {
+            lane.run(items).await;
+            lane
+        };
+        let task = self.tasks.spawn(run).id();
+        self.named.extend(&ids);
+        self.ids.insert(task, ids);
+        if is_about_marks {
+            self.marks = Some(task);
+        }
+    }
+
+    /// Waits for one that ended; its lane, unless that was lost.
+    async fn land(&mut self) -> Option<Lane> {
+        let (task, lane) = match self.tasks.join_next_with_id().await? {
+            Ok((task, lane)) => (task, Some(lane)),
+            Err(error) => (error.id(), None),
+        };
+        for id in self.ids.remove(&task).unwrap_or_default() {
+            self.named.remove(&id);
+        }
+        if self.marks == Some(task) {
+            self.marks = None;
+        }
+        lane
+    }
+}
+
 /// The end that writes.
 struct Task {
-    db: Arc<Db>,
-    liveness: Arc<Liveness>,
+    shared: Shared,
     jobs: mpsc::UnboundedReceiver<Job>,
     waiting: Arc<AtomicUsize>,
+    /// What has queued up, in order.
+    items: VecDeque<Item>,
+    /// Writes in it that somebody waits for.
+    asked: usize,
+    /// Delivery marks in it.
+    marks: usize,
+    /// Since when the oldest of them waits.
+    marks_since: Option<Instant>,
+    /// Those with nothing to do.
+    lanes: Vec<Lane>,
+    flights: Flights,
+    /// Who wants to know when all is written.
+    closing: Option<oneshot::Sender<()>>,
 }
 
 impl Task {
     async fn run(mut self) {
-        let mut items: Vec<Item> = Vec::new();
         loop {
-            let closing = self.gather(&mut items).await;
-            let more = self.batch(&mut items);
-            self.write(more).await;
-            let Some(done) = closing else { continue };
-            while !items.is_empty() {
-                let more = self.batch(&mut items);
-                self.write(more).await;
+            self.launch();
+            if self.closing.is_some() && self.items.is_empty() && self.flights.tasks.is_empty() {
+                return self.close();
             }
-            self.jobs.close();
-            while let Ok(job) = self.jobs.try_recv() {
-                match job {
-                    Job::Write(Item { answer: Some(answer), .. }) => drop(answer.send(Err(closed()))),
-                    Job::Write(_) => {}
-                    Job::Close(done) => drop(done.send(())),
+            let flush = self.flush_at();
+            tokio::select! {
+                lane = self.flights.land(), if !self.flights.tasks.is_empty() => {
+                    self.lanes.push(lane.unwrap_or_else(|| Lane::new(self.shared.clone())));
                 }
+                job = self.jobs.recv(), if self.closing.is_none() => self.take_in(job),
+                () = tokio::time::sleep_until(flush.unwrap_or_else(Instant::now).into()), if flush.is_some() => {}
             }
-            let _ = done.send(());
-            return;
+            while self.closing.is_none()
+                && let Ok(job) = self.jobs.try_recv()
+            {
+                self.take_in(Some(job));
+            }
         }
     }
 
-    /// Waits until there is something to write, and takes all that has queued. Marks alone wait for company for a while.
-    async fn gather(&mut self, items: &mut Vec<Item>) -> Option<oneshot::Sender<()>> {
-        let settings = Arc::clone(self.db.settings());
-        let flush = Instant::now() + Duration::from_millis(settings.mark_flush_ms);
-        loop {
-            let urgent = items.iter().any(|item| item.answer.is_some()) || items.len() >= settings.marks_max;
-            let job = match urgent {
-                true => match self.jobs.try_recv() {
-                    Ok(job) => Some(job),
-                    Err(_) => return None,
-                },
-                false if items.is_empty() => self.jobs.recv().await,
-                false => match tokio::time::timeout_at(flush, self.jobs.recv()).await {
-                    Ok(job) => job,
-                    Err(_) => return None,
-                },
-            };
-            match job {
-                Some(Job::Write(item)) => {
-                    self.waiting.fetch_sub(1, Ordering::Relaxed);
-                    items.push(item);
+    fn take_in(&mut self, job: Option<Job>) {
+        match job {
+            Some(Job::Write(item)) => {
+                match item.answer {
+                    Some(_) => self.asked += 1,
+                    None => {
+                        self.marks += 1;
+                        self.marks_since = self.marks_since.or_else(|| Some(Instant::now()));
+                    }
                 }
-                Some(Job::Close(done)) => return Some(done),
-                // Nobody can queue anything any more, and nobody waits for this.
-                None => return Some(oneshot::channel().0),
+                self.items.push_back(item);
             }
-            if items.len() >= settings.batch_max {
-                return None;
-            }
+            Some(Job::Close(done)) => self.closing = Some(done),
+            // Nobody can queue anything any more, and nobody waits for this.
+            None => self.closing = Some(oneshot::channel().0),
         }
     }
 
-    /// As many as may share a commit, in order.
-    fn batch(&self, items: &mut Vec<Item>) -> Vec<Item> {
-        let settings = self.db.settings();
-        let most = settings.batch_max.min(settings.batch_rows_max / ROWS_OF_A_WRITE).max(1);
-        let mut bytes = 0;
-        let mut count = 0;
-        for item in items.iter().take(most) {
-            bytes += item.write.bytes();
-            if count > 0 && bytes > settings.batch_bytes_max {
-                break;
-            }
-            count += 1;
-        }
-        items.drain(..count).collect()
+    /// When the marks that wait for company have waited long enough; absent while none do, or while all is under way.
+    fn flush_at(&self) -> Option<Instant> {
+        let flush = Duration::from_millis(self.shared.db.settings().mark_flush_ms);
+        self.marks_since.filter(|_| !self.lanes.is_empty() && !self.is_urgent()).map(|since| since + flush)
     }
 
-    /// Writes a batch and answers. A fault that is not everybody's is looked for in halves, so that it fails alone.
-    async fn write(&self, items: Vec<Item>) {
-        let mut parts = vec![items];
-        while let Some(mut items) = parts.pop() {
+    /// Marks alone wait for company for a while.
+    fn is_urgent(&self) -> bool {
+        let settings = self.shared.db.settings();
+        let flush = Duration::from_millis(settings.mark_flush_ms);
+        self.asked > 0
+            || self.marks >= settings.marks_max
+            || self.closing.is_some()
+            || self.marks_since.is_some_and(|since| since.elapsed() >= flush)
+    }
+
+    /// Starts batches while there is something to write, and a lane for it.
+    fn launch(&mut self) {
+        while self.is_urgent() && !self.lanes.is_empty() {
+            let items = self.batch();
             if items.is_empty() {
+                return;
+            }
+            let lane = self.lanes.pop().expect("there is one, as was asked above");
+            self.flights.start(lane, items);
+        }
+    }
+
+    /// As many as may share a commit. What has to wait for something under way stays in the queue, and with it what has to
+    /// keep its order behind that.
+    fn batch(&mut self) -> Vec<Item> {
+        let settings = self.shared.db.settings();
+        let most = settings.batch_max.min(settings.batch_rows_max / ROWS_OF_A_WRITE).max(1);
+        let (mut batch, mut bytes): (Vec<Item>, usize) = (Vec::new(), 0);
+        let mut left: Vec<Item> = Vec::new();
+        let (mut named, mut marks): (HashSet<ExecutionId>, bool) = (HashSet::new(), false);
+        while batch.len() < most && left.len() < LOOKED_OVER_MAX {
+            let Some(item) = self.items.pop_front() else { break };
+            let write = &item.write;
+            let behind = (marks && write.is_about_marks()) || write.ids().any(|id| named.contains(&id));
+            if behind || self.flights.hold_up(write) {
+                named.extend(write.ids());
+                marks |= write.is_about_marks();
+                left.push(item);
                 continue;
             }
-            match self.together(&items).await {
-                Ok(outcomes) => {
-                    for (item, outcome) in items.into_iter().zip(outcomes) {
-                        item.answer(Ok(outcome));
-                    }
-                }
-                Err(error) if items.len() > 1 && !matches!(error, Error::Unavailable(_)) => {
-                    let half = items.split_off(items.len() / 2);
-                    parts.push(half);
-                    parts.push(items);
-                }
-                Err(error) => {
-                    for item in items {
-                        item.answer(Err(repeat(&error)));
-                    }
-                }
+            bytes += write.bytes();
+            if bytes > settings.batch_bytes_max && !batch.is_empty() {
+                self.items.push_front(item);
+                break;
+            }
+            batch.push(item);
+        }
+        for item in left.into_iter().rev() {
+            self.items.push_front(item);
+        }
+        self.waiting.fetch_sub(batch.len(), Ordering::Relaxed);
+        let asked = batch.iter().filter(|item| item.answer.is_some()).count();
+        self.asked -= asked;
+        self.marks -= batch.len() - asked;
+        if self.marks == 0 {
+            self.marks_since = None;
+        }
+        batch
+    }
+
+    fn close(mut self) {
+        self.jobs.close();
+        while let Ok(job) = self.jobs.try_recv() {
+            match job {
+                Job::Write(Item { answer: Some(answer), .. }) => drop(answer.send(Err(closed()))),
+                Job::Write(_) => {}
+                Job::Close(done) => drop(done.send(())),
             }
         }
-    }
-
-    async fn together(&self, items: &[Item]) -> Result<Vec<Outcome>> {
-        let writes: Vec<&Write> = items.iter().map(|item| &item.write).collect();
-        let policy_ids = batch::store_policies(&self.db, &writes).await?;
-        // After a commit of which nothing was heard the same runs again, and may find its own rows.
-        let ran = AtomicBool::new(false);
-        let (writes, policy_ids, ran, liveness) = (&writes[..], &policy_ids, &ran, &*self.liveness);
-        let run = self.db.transaction(move |tx| {
-            let again = ran.swap(true, Ordering::Relaxed);
-            Box::pin(batch::run(tx, batch::Given { writes, policy_ids, liveness, again }))
-        });
-        run.await
-    }
-}
-
-impl Item {
-    fn answer(self, outcome: Result<Outcome>) {
-        match (self.answer, outcome) {
-            // Whoever asked may have gone.
-            (Some(answer), outcome) => drop(answer.send(outcome)),
-            (None, Err(error)) => tracing::warn!(%error, "lost a delivery mark"),
-            (None, Ok(_)) => {}
+        if let Some(done) = self.closing {
+            let _ = done.send(());
         }
     }
 }

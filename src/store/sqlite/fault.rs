@@ -62,6 +62,7 @@ pub(super) fn repeat(error: &Error) -> Error {
         Error::TooNew { found, known } => Error::TooNew { found: *found, known: *known },
         Error::TooOld { found, known } => Error::TooOld { found: *found, known: *known },
         Error::Overloaded(waiting) => Error::Overloaded(*waiting),
+        Error::Unstorable(text) => Error::Unstorable(text.clone()),
         Error::Internal(text) => Error::Internal(text.clone()),
     }
 }

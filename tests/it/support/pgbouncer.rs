@@ -8,21 +8,16 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::cluster::{Cluster, Until, Watcher, free_port, run, watch};
-use super::{DEADLINE, clients_folder, eventually_async};
+use super::{DEADLINE, eventually_async};
 
 static STARTED: AtomicU32 = AtomicU32::new(0);
 
-/// Says whether there is a pooler; `Ok(None)` when the system's packages could not be had, which nobody here can mend.
-pub fn pgbouncer_is_set_up() -> Result<Option<PathBuf>, String> {
+/// The pooler of the system, or what is missing.
+pub fn pgbouncer_is_set_up() -> Result<PathBuf, String> {
     let places =
         ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer", "/usr/local/bin/pgbouncer", "/opt/homebrew/bin/pgbouncer"];
-    if let Some(found) = places.iter().map(Path::new).find(|place| place.exists()) {
-        return Ok(Some(found.to_owned()));
-    }
-    match clients_folder().join(".venv/.no-pgbouncer").exists() {
-        true => Ok(None),
-        false => Err("pgbouncer is missing: run tests/setup.sh as root, or install it".to_owned()),
-    }
+    let found = places.iter().map(Path::new).find(|place| place.exists()).map(Path::to_owned);
+    found.ok_or_else(|| "pgbouncer is missing: run tests/setup.sh as root, or install it".to_owned())
 }
 
 /// A running pooler.
@@ -34,7 +29,8 @@ pub struct Pgbouncer {
 
 impl Pgbouncer {
     /// Before this cluster, for its superuser; `size` connections to the server.
-    pub async fn start(program: &Path, cluster: &Cluster, size: usize) -> Pgbouncer {
+    pub async fn start(cluster: &Cluster, size: usize) -> Pgbouncer {
+        let program = pgbouncer_is_set_up().unwrap_or_else(|error| panic!("{error}"));
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let home = cluster.home();
         let folder = home.folder(&format!("pooler-{}-{number}", std::process::id()));
@@ -54,7 +50,7 @@ impl Pgbouncer {
         fs::write(&file, settings).unwrap();
         // The folder is for the servers' user only; what root wrote into it has to be readable there.
         run(Command::new("chmod").arg("0644").args([&users, &file])).unwrap();
-        let mut pooler = home.foreign_command(program);
+        let mut pooler = home.foreign_command(&program);
         pooler.arg(&file).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         let mut child = pooler.spawn().unwrap_or_else(|error| panic!("{}: {error}", program.display()));
         fs::write(folder.join("pid"), child.id().to_string()).unwrap();

@@ -41,4 +41,14 @@ impl Cluster {
     pub(crate) fn port(&self) -> u16 {
         self.0.port()
     }
+
+    /// Ends as on a power cut.
+    pub(super) async fn kill(&mut self) {
+        self.0.kill().await;
+    }
+
+    /// Starts it again on what it had stored.
+    pub(super) async fn start_again(&mut self) {
+        self.0.start_again().await;
+    }
 }
