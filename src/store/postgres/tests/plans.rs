@@ -43,9 +43,9 @@ const FILL: [&str; 5] = [
      0, 3, CASE WHEN m.i % 50 = 7 THEN md5('w')::UUID END, CASE WHEN m.i % 7 <> 0 THEN 1800000000000 + m.i END, false, \
      m.i % 4 = 0 FROM made m, policies p",
     "INSERT INTO execution_events (shard, execution_id, seq, at_ms, type, body, operation) \
-     SELECT e.shard, e.id, n, e.created_at_ms, 'leased', '{}', e.id FROM executions e, generate_series(1, 3) AS n",
+     SELECT e.shard, e.id, n, e.created_at_ms, 'leased', '{}', e.id FROM made m JOIN executions e ON e.id = m.id, generate_series(1, 3) AS n",
     "INSERT INTO payloads (shard, execution_id, kind, chunk, body) \
-     SELECT e.shard, e.id, 'arguments', 0, '{\"n\":1}' FROM executions e",
+     SELECT e.shard, e.id, 'arguments', 0, '{\"n\":1}' FROM made m JOIN executions e ON e.id = m.id",
     "INSERT INTO idempotency_keys (namespace, upstream, tool, key, execution_id, ttl_ms) \
      SELECT e.namespace, e.upstream, e.tool, e.key, e.id, 86400000 FROM executions e WHERE e.key IS NOT NULL",
 ];

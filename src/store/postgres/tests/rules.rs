@@ -277,7 +277,7 @@ const RULES: &[Rule] = &[
         check: |statement| {
             let sql = upper(statement);
             let sets = sql.starts_with("SET ") && !sql.starts_with("SET LOCAL ");
-            let made = ["pool.rs", "listen.rs"].contains(&statement.file.as_str());
+            let made = ["pool.rs", "listen.rs", "lane.rs"].contains(&statement.file.as_str());
             contains(statement, &["PREPARE ", "DECLARE ", "WITH HOLD", "CREATE TEMP", "DEALLOCATE"])
                 .filter(|_| !statement.file.ends_with(".sql"))
                 .or_else(|| (sets && !made).then(|| "a setting of the session".into()))
