@@ -40,7 +40,7 @@ async fn a_call_with_a_free_key_is_stored_and_ended_without_a_read() {
     scene.store.close().await;
     let before = reads(&counted).await;
     let mut ids = Vec::new();
-    let scene = scene.another(&schema).await.unwrap();
+    let mut scene = scene.another(&schema).await.unwrap();
     for key in 0..20 {
         let submit = scene.keyed(&format!("key-{key}"), "{}");
         ids.push(scene.completed(submit, "2").await.unwrap().id());
