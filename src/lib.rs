@@ -2,6 +2,7 @@
 //! imports go down only, never sideways on floor 3 (`tests/it/tidy.rs` enforces it).
 //!
 //! - [`model`] (floor 0): the pure rules: ids, executions and every transition, events, retries, arguments.
+//! - [`telemetry`] (floor 0): spans and faults on their way to others; handles that do nothing until they get a sink.
 //! - [`store`] (floor 1): the trait, the SQLite driver, the conformance suite; knows SQL, decides nothing.
 //! - [`engine`] (floor 2): the verbs; the only writer of executions; scheduler, waiters, catalog, the one clock.
 //! - [`worker`] (floor 3): leases executions and runs them: upstream servers, commands, demo tools.
@@ -18,4 +19,5 @@ pub mod mcp;
 pub mod model;
 pub mod serve;
 pub mod store;
+pub mod telemetry;
 pub mod worker;

@@ -81,15 +81,19 @@ async fn run(cli: Cli) -> Result<Exit, Failure> {
         match cli.command {
             Command::Serve(args) => {
                 let options = args.options()?;
-                log::write(&options.loaded.config.log)?;
-                serve::serve(options).await?;
+                let faults = log::write(&options.loaded.config)?;
+                let ended = serve::serve(options).await;
+                faults.finish().await;
+                ended?;
                 Ok(Exit::Ok)
             }
             Command::Wrap(args) if args.shadow => wrap::watch(args).await,
             Command::Wrap(args) => {
                 let options = wrap::options(args)?;
-                log::write(&options.loaded.config.log)?;
-                serve::wrap(options).await?;
+                let faults = log::write(&options.loaded.config)?;
+                let ended = serve::wrap(options).await;
+                faults.finish().await;
+                ended?;
                 Ok(Exit::Ok)
             }
             Command::Connect(args) => connect::run(args).await,

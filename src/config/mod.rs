@@ -24,6 +24,7 @@ pub mod settings;
 mod show;
 pub mod sources;
 mod store;
+mod telemetry;
 mod toml_file;
 pub mod tools;
 pub mod units;

@@ -3,6 +3,7 @@
 
 use super::secret::{Secret, Text};
 pub use super::store::{Isolation, Migrate};
+pub use super::telemetry::Telemetry;
 use super::tools::{Defaults, OwnTool, Response, Server, WorkerTool};
 use super::units::{Bytes, Millis};
 use indexmap::IndexMap;
@@ -42,6 +43,8 @@ pub struct Config {
     pub limits: Limits,
     /// What is written to stderr.
     pub log: Log,
+    /// What is told of this process to others: metrics, traces, faults.
+    pub telemetry: Telemetry,
     /// The built-in tools that are opt-in; `durable_result` is always there.
     pub builtin: Builtin,
     /// Tenants beyond `default`, by name.

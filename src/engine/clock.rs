@@ -217,6 +217,11 @@ fn system_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as i64) + shift_ms()
 }
 
+/// What the machine's clock shows since the epoch, for what is told to other machines and decides nothing here.
+pub fn wall() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
 /// How wrong a test wants the machine's clock to be, in milliseconds.
 #[cfg(debug_assertions)]
 fn shift_ms() -> i64 {

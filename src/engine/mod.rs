@@ -17,6 +17,7 @@ pub mod in_flight;
 pub mod inputs;
 mod known_keys;
 mod messages;
+pub mod meter;
 pub mod notices;
 mod observers;
 pub mod operate;
@@ -28,6 +29,7 @@ pub mod scheduler;
 mod served_tasks;
 pub mod sessions;
 pub mod slots;
+pub mod spans;
 pub mod submit;
 pub mod task;
 pub mod ticket;
@@ -50,6 +52,7 @@ pub use error::{Error, Result};
 
 use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
 use crate::store::{Retention, Store, WorkerChange};
+use crate::telemetry::Traces;
 use catalog::Catalog;
 use clock::Clock;
 use in_flight::InFlight;
@@ -91,8 +94,12 @@ pub struct Settings {
     pub worker_poll_ms: u64,
     /// Keys remembered as seen, so that a repeat is answered from a reader.
     pub known_keys_max: usize,
+    /// Tools whose calls are counted under their own name.
+    pub metric_tools_max: usize,
     /// How long a question to the client waits for its answer.
     pub input_timeout_ms: i64,
+    /// Where spans go.
+    pub traces: Traces,
     /// Remote workers.
     pub remote: remote::Settings,
     /// Sessions of legacy clients.
@@ -116,7 +123,9 @@ impl Default for Settings {
             stop_grace_ms: 2_000,
             worker_poll_ms: 1_000,
             known_keys_max: 16_384,
+            metric_tools_max: 100,
             input_timeout_ms: 3_600_000,
+            traces: Traces::default(),
             remote: remote::Settings::default(),
             sessions: sessions::Settings::default(),
         }
@@ -166,6 +175,7 @@ pub struct Engine {
     asking: inputs::Asking,
     running: Arc<Running>,
     known_keys: KnownKeys,
+    meter: Arc<meter::Meter>,
     observers: Observers,
     watchers: Watchers,
     in_flight: InFlight,
@@ -200,6 +210,8 @@ impl Engine {
         };
         let process = ProcessId::new(clock.now_ms(), &entropy());
         store.register_process(process, clock.now_ms()).await?;
+        let meter = Arc::new(meter::Meter::new(settings.metric_tools_max));
+        store.observe(meter.clone());
         let worker_name = format!("{}.{}", hostname(), std::process::id());
         Ok(Arc::new(Engine {
             slots: Slots::new(settings.slots),
@@ -226,6 +238,7 @@ impl Engine {
             halting: CancellationToken::new(),
             stop: CancellationToken::new(),
             tasks: TaskTracker::new(),
+            meter,
             store,
             clock,
             settings,
@@ -248,6 +261,16 @@ impl Engine {
     /// The slots of this process.
     pub fn slots(&self) -> &Slots {
         &self.slots
+    }
+
+    /// What is counted here.
+    pub fn meter(&self) -> &Arc<meter::Meter> {
+        &self.meter
+    }
+
+    /// Callers that wait in this process.
+    pub fn waiting_callers(&self) -> usize {
+        self.waiters.callers()
     }
 
     /// The store, for reading.
@@ -325,6 +348,7 @@ impl Engine {
         self.halting.cancel();
         let stop_grace = Duration::from_millis(self.settings.stop_grace_ms) + RECORD_GRACE;
         let _ = tokio::time::timeout(stop_grace, self.running.idle()).await;
+        let _ = tokio::time::timeout(spans::MADE_WITHIN, self.meter.all_spans_made()).await;
         self.stop.cancel();
         self.tasks.close();
         let _ = tokio::time::timeout(RECORD_GRACE, self.tasks.wait()).await;

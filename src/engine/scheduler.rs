@@ -7,14 +7,17 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use opentelemetry::KeyValue;
+use opentelemetry::trace::SpanKind;
 
-use super::clock::{ALIGN_EVERY, Clock, asks};
+use super::clock::{ALIGN_EVERY, Clock, asks, wall};
 use super::{Engine, Result};
 use crate::model::decide::{Answer, Command};
 use crate::model::event::ExpiryCause;
 use crate::model::execution::Head;
 use crate::model::id::{ExecutionId, ProcessId};
-use crate::store::{Applied, LeaseRef, crash};
+use crate::store::{Applied, LeaseRef, Pruned, crash};
+use crate::telemetry::{Made, Place};
 
 /// How much of what this scheduler set out to settle was its own to settle.
 #[derive(Debug, Default)]
@@ -42,10 +45,12 @@ impl Settling {
         now_ms < self.patient_until_ms.load(Ordering::Relaxed)
     }
 
-    fn count(&self, applied: Option<&Applied>) {
+    /// True when it was ours.
+    fn count(&self, applied: Option<&Applied>) -> bool {
         let was_ours = applied.is_some_and(|applied| applied.answer == Answer::Accepted);
         let counter = if was_ours { &self.settled } else { &self.found_settled };
         counter.fetch_add(1, Ordering::Relaxed);
+        was_ours
     }
 
     /// What was settled here, and what another scheduler had settled between the look and the write.
@@ -62,6 +67,8 @@ impl Engine {
 
     /// The same; a look at a database that has no answer by then leaves alone what others hold.
     async fn settle_due_by(&self, mut by: Option<Instant>) -> Result<i64> {
+        let begun = wall();
+        let mut settled = 0;
         loop {
             let now_ms = self.now_ms();
             let mut dead = self.store.dead_processes(now_ms).await?;
@@ -93,7 +100,7 @@ impl Engine {
                 crash::point("before_settle");
             }
             for applied in join_all(writes).await {
-                self.settling.count(applied?.as_ref());
+                settled += i64::from(self.settling.count(applied?.as_ref()));
             }
             if !dead.is_empty() {
                 crash::point("settled");
@@ -102,7 +109,7 @@ impl Engine {
                 continue;
             }
             self.expire_questions().await?;
-            let any_died = !dead.is_empty();
+            let (any_died, died) = (!dead.is_empty(), dead.len() as i64);
             for process in dead {
                 self.store.bury_process(process).await?;
                 crash::point("buried");
@@ -112,6 +119,10 @@ impl Engine {
                 self.refresh_workers().await?;
             }
             self.end_expired_tasks().await?;
+            if settled + died > 0 {
+                let attributes = [("durable_mcp.settled", settled), ("durable_mcp.dead_processes", died)];
+                self.did("scheduler tick", begun, &attributes);
+            }
             let latest_ms = now_ms + self.settings.scheduler_interval_ms;
             if is_patient {
                 return Ok(latest_ms);
@@ -122,6 +133,7 @@ impl Engine {
 
     /// Starts the loops of this process: heartbeats and wake-ups always, the scheduler where the role asks for it.
     pub fn start_loops(self: &Arc<Self>, scheduler: bool) {
+        self.make_spans();
         self.spawn(self.clone().heartbeat_loop());
         self.spawn(self.clone().foreign_loop());
         if matches!(self.clock, Clock::Aligned(_)) {
@@ -155,6 +167,8 @@ impl Engine {
     }
 
     async fn scheduler_loop(self: Arc<Self>) {
+        // Nor does who has just begun know how long the store was away.
+        self.be_patient();
         loop {
             let next_at_ms = match self.settle_due_by(Some(Instant::now() + LATE)).await {
                 Ok(at_ms) => at_ms,
@@ -179,13 +193,20 @@ impl Engine {
                 () = self.stop.cancelled() => return,
                 () = self.clock.sleep_until(next_at_ms) => {}
             }
-            if let Err(error) = self.expire_sessions().await {
+            let begun = wall();
+            let sessions = self.expire_sessions().await.unwrap_or_else(|error| {
                 tracing::warn!(code = error.code(), "expired sessions could not be deleted: {error}");
-            }
+                0
+            });
+            let mut gone = Pruned::default();
             loop {
                 match self.store.prune(self.settings.retention, self.now_ms()).await {
                     Ok(_) if self.stop.is_cancelled() => return,
-                    Ok(pruned) if pruned.payloads + pruned.executions + pruned.keys > 0 => {}
+                    Ok(pruned) if pruned.payloads + pruned.executions + pruned.keys > 0 => {
+                        gone.payloads += pruned.payloads;
+                        gone.executions += pruned.executions;
+                        gone.keys += pruned.keys;
+                    }
                     Ok(_) => break,
                     Err(error) => {
                         tracing::warn!(code = error.code(), "retention could not be applied: {error}");
@@ -193,7 +214,31 @@ impl Engine {
                     }
                 }
             }
+            if sessions + gone.payloads + gone.executions + gone.keys > 0 {
+                let attributes = [
+                    ("durable_mcp.sessions", sessions as i64),
+                    ("durable_mcp.payloads", gone.payloads as i64),
+                    ("durable_mcp.executions", gone.executions as i64),
+                    ("durable_mcp.keys", gone.keys as i64),
+                ];
+                self.did("cleanup", begun, &attributes);
+            }
         }
+    }
+
+    /// Tells of work that nobody asked for, and that did something.
+    fn did(&self, name: &'static str, start: Duration, counts: &[(&'static str, i64)]) {
+        self.settings.traces.made(Made {
+            name: name.into(),
+            kind: SpanKind::Internal,
+            place: Place::root(),
+            parent: None,
+            start,
+            end: wall(),
+            attributes: counts.iter().map(|(name, count)| KeyValue::new(*name, *count)).collect(),
+            links: Vec::new(),
+            failure: None,
+        });
     }
 
     async fn heartbeat_loop(self: Arc<Self>) {

@@ -91,6 +91,7 @@ struct Shared {
     process: Arc<Semaphore>,
     /// This process runs no calls at all.
     none: bool,
+    size: usize,
     lanes: Mutex<HashMap<String, Lane>>,
     work_available: Notify,
 }
@@ -159,9 +160,9 @@ const KEPT_BYTES_MAX: usize = 16 << 10;
 impl Slots {
     /// Slots for `process` calls at once; 0: this process runs none, and what is submitted here waits for another one.
     pub fn new(process: usize) -> Slots {
-        let none = process == 0;
+        let (none, size) = (process == 0, process);
         let process = Arc::new(Semaphore::new(process));
-        Slots(Arc::new(Shared { process, none, lanes: Mutex::default(), work_available: Notify::new() }))
+        Slots(Arc::new(Shared { process, none, size, lanes: Mutex::default(), work_available: Notify::new() }))
     }
 
     /// Opens a lane: this process runs calls of `upstream`, or queues them for others if it runs none.
@@ -271,6 +272,12 @@ impl Slots {
     /// True while this process could run one more call.
     pub fn has_room(&self) -> bool {
         !self.0.process.is_closed() && self.0.process.available_permits() > 0
+    }
+
+    /// How many are taken, and how many are free.
+    pub fn standing(&self) -> (usize, usize) {
+        let free = self.0.process.available_permits().min(self.0.size);
+        (self.0.size - free, free)
     }
 
     /// True once no slot is given any more.

@@ -7,6 +7,7 @@ use super::catalog::Tool;
 use super::finishing::Finishing;
 use super::known_keys::Known;
 use super::slots::{Admission, Holder};
+use super::spans;
 use super::ticket::Ticket;
 use super::waiters::Seat;
 use super::{Engine, Error, Result};
@@ -17,6 +18,7 @@ use crate::model::policy::Unkeyed;
 use crate::model::principal::Principal;
 use crate::model::submit::{self, IfWaited, Submission};
 use crate::store::{KeyScope, Payload, Submit, SubmitOutcome, crash};
+use crate::telemetry::{Place, here};
 
 /// A call as the protocol face understood it.
 #[derive(Clone, Debug)]
@@ -56,6 +58,30 @@ impl Engine {
     /// Stores the call or finds the execution that takes it. The ticket is the caller's hold on it. Cancel safe: what is
     /// stored is started, whether or not the caller is still there.
     pub async fn submit(self: &Arc<Self>, call: Call) -> Result<Ticket> {
+        let keyed = call.key.is_some();
+        let span = here::child("submit");
+        let meta = span.place().and_then(|_| call.meta.clone());
+        let submitted = self.take_in(call).await;
+        match &submitted {
+            Ok(ticket) => {
+                if ticket.attached {
+                    self.meter.duplicate(keyed);
+                }
+                if span.place().is_some() {
+                    span.set("durable_mcp.execution", ticket.id().to_string());
+                    span.set("durable_mcp.attached", ticket.attached);
+                    span.link(Place::of_execution(ticket.id(), spans::caller(meta.as_deref())));
+                }
+            }
+            Err(error) => {
+                self.meter.refused(error.code());
+                span.fail(error.code());
+            }
+        }
+        submitted
+    }
+
+    async fn take_in(self: &Arc<Self>, call: Call) -> Result<Ticket> {
         let arguments_hash = arguments::hash(&call.arguments, call.tool.service.key_argument.as_deref())?;
         if let Some(ticket) = self.repeated(&call, &arguments_hash).await? {
             return Ok(ticket);

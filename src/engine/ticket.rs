@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use opentelemetry::trace::SpanKind;
+
 use super::asking::Round;
 use super::notices::Notice;
 use super::waiters::{Following, Progress, Settled, Sight};
@@ -9,6 +11,7 @@ use super::{Engine, Result};
 use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
 use crate::store::{Mark, Payload, PayloadKind};
+use crate::telemetry::{Span, here};
 
 /// How the caller left, for whoever asks the same again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +38,29 @@ pub struct Ticket {
     pub attached: bool,
     departure: Departure,
     left: bool,
+    /// The request that waits, and its waiting, where spans are made.
+    spans: Option<Box<Spans>>,
     /// The tool's calls are sent twice by some client (`unkeyed = "coalesce"`).
     pub(super) coalesces: bool,
+}
+
+/// A request that waits for an execution. They end when its answer is written, or it leaves without one.
+struct Spans {
+    wait: Span,
+    /// From the end to the answer.
+    answer: Option<Span>,
+    /// Ends last.
+    request: Span,
+}
+
+impl Spans {
+    fn begin(head: &Head) -> Option<Box<Spans>> {
+        let request = here::span();
+        request.place()?;
+        let wait = here::child("wait");
+        wait.set("durable_mcp.execution", head.id().to_string());
+        Some(Box::new(Spans { wait, answer: None, request }))
+    }
 }
 
 /// How long an answered call of a tool that coalesces still takes its twin, in milliseconds. A client that sends
@@ -59,7 +83,9 @@ pub enum News {
 impl Ticket {
     pub(super) fn new(engine: Arc<Engine>, head: Head, attached: bool) -> Ticket {
         let following = engine.waiters.enter(head.id(), Some(&head));
+        let spans = Spans::begin(&head);
         Ticket {
+            spans,
             engine,
             following,
             told: None,
@@ -77,7 +103,19 @@ impl Ticket {
         let head = end.head.clone();
         let following = Following::still(Sight { settled: Some(end), ..Sight::default() });
         let (departure, told, reported) = (Departure::Gone, None, None);
-        Ticket { engine, following, told, reported, head, attached: true, departure, left: true, coalesces: false }
+        let spans = Spans::begin(&head);
+        Ticket {
+            spans,
+            engine,
+            following,
+            told,
+            reported,
+            head,
+            attached: true,
+            departure,
+            left: true,
+            coalesces: false,
+        }
     }
 
     /// The execution.
@@ -101,6 +139,10 @@ impl Ticket {
                 return News::Message(notice);
             }
             if let Some(settled) = sight.settled {
+                if let Some(spans) = &mut self.spans {
+                    let answer = spans.answer.get_or_insert_with(|| spans.request.child("answer", SpanKind::Internal));
+                    answer.set("durable_mcp.state", settled.head.state.as_str());
+                }
                 return News::Settled(settled);
             }
             if sight.asked != self.told {
@@ -154,6 +196,16 @@ impl Drop for Ticket {
 impl Ticket {
     /// Counts the caller out, once; true when it was the last.
     fn depart(&mut self) -> bool {
+        if let Some(spans) = self.spans.take() {
+            spans.wait.set(
+                "durable_mcp.left_with",
+                match self.departure {
+                    Departure::Answered => "answer",
+                    Departure::Handle => "handle",
+                    Departure::Gone => "nothing",
+                },
+            );
+        }
         if std::mem::replace(&mut self.left, true) {
             return false;
         }

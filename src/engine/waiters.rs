@@ -90,6 +90,11 @@ impl Waiters {
         self.callers.load(Ordering::Relaxed) < self.limit
     }
 
+    /// How many wait.
+    pub fn callers(&self) -> usize {
+        self.callers.load(Ordering::Relaxed)
+    }
+
     /// Counts a caller in. `seen` is the row it found: an end that this row has overtaken (an `unknown` of which
     /// another attempt was ordered) is no news any more.
     pub fn enter(&self, id: ExecutionId, seen: Option<&Head>) -> Following {

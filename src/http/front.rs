@@ -17,8 +17,8 @@ use super::auth::{Access, Auth, Connection, Proof};
 use super::dashboard;
 use super::guard::Guard;
 use super::refusal::Refusal;
-use super::token::random_hex;
 use crate::model::principal::{DEFAULT_NAMESPACE, Principal, Scope};
+use crate::telemetry::faults;
 
 #[cfg(test)]
 mod tests;
@@ -51,8 +51,8 @@ impl Front {
             Ok(Ok(response)) => response,
             Ok(Err(refusal)) => refusal.into_response(),
             Err(_) => {
-                let id = random_hex(16);
-                // The panic itself went to the hook; its text is not for clients.
+                let id = faults::caught();
+                // The panic itself went to the hook, under this id; its text is not for clients.
                 tracing::error!(id, "a request ended in an internal fault");
                 Refusal::internal(&id).into_response()
             }

@@ -11,6 +11,7 @@ pub mod guard;
 pub mod health;
 pub mod listener;
 pub mod local_token;
+pub mod metrics;
 pub mod network;
 pub mod openapi;
 pub mod proxy;

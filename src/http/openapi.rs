@@ -14,7 +14,7 @@ use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
 use super::refusal::{PROBLEM_JSON, Refusal, json};
-use super::{caller, events, executions, health, sessions, tools, worker, workers};
+use super::{caller, events, executions, health, metrics, sessions, tools, worker, workers};
 
 #[cfg(test)]
 mod tests;
@@ -43,6 +43,7 @@ mod tests;
         tools::show,
         health::alive,
         health::ready,
+        metrics::metrics,
         workers::list,
         workers::drain_one,
         sessions::list,
@@ -70,6 +71,7 @@ mod tests;
         (name = "caller", description = "Who one is to this server."),
         (name = "worker", description = "The worker protocol; needs the scope `work`. Everything may be repeated."),
         (name = "health", description = "For supervisors; needs no credential."),
+        (name = "metrics", description = "Figures for Prometheus. `telemetry.metrics` turns them off."),
         (name = "description", description = "This document."),
     ),
     modifiers(&Bearer, &OperationIds),

@@ -7,6 +7,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::response::IntoResponse;
 
 use super::health::{self, Readiness};
+use super::metrics::{self, SessionCount};
 use super::openapi;
 use super::refusal::Refusal;
 use super::tools::Tools;
@@ -26,11 +27,14 @@ pub struct Parts<'a> {
     pub streams: events::Limits,
     /// Who said what a tool's settings are.
     pub sources: SourceOf,
+    /// How many sessions are in memory here; absent: `/metrics` is not served.
+    pub metrics: Option<SessionCount>,
 }
 
 /// Everything that is served on one listener. The limit on bodies is `front.rs`'s.
 pub fn router(mcp: Router, parts: Parts<'_>) -> Router {
-    let Parts { engine, readiness, limits, streams, sources } = parts;
+    let Parts { engine, readiness, limits, streams, sources, metrics } = parts;
+    let metrics = metrics.map(|sessions| metrics::routes(engine.clone(), sessions));
     mcp.merge(health::routes(readiness.clone(), engine.store().clone()))
         .merge(tools::routes(Tools { engine: engine.clone(), readiness, sources }))
         .merge(executions::routes(engine.clone()))
@@ -41,6 +45,7 @@ pub fn router(mcp: Router, parts: Parts<'_>) -> Router {
         .merge(caller::routes())
         .merge(openapi::routes())
         .merge(dashboard::routes())
+        .merge(metrics.unwrap_or_default())
         .fallback(async || {
             Refusal::not_found(
                 "there is nothing at this path",

@@ -13,6 +13,7 @@ use super::meta::{Meta, PROTOCOL_PREFIX, Params, ParamsError};
 use super::reject::{Source, http_status};
 use crate::model::json;
 use crate::model::revision::{Era, Revision};
+use crate::telemetry::here;
 
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,19 @@ pub enum Body<'a> {
 pub struct Refusal {
     pub id: Option<Id<'static>>,
     pub rejection: Rejection,
+}
+
+/// Tells the span of the request what was read: its method, and the span of its client.
+pub fn told_of(message: &Message<'_>, body: &Body<'_>) {
+    let method = match message {
+        Message::Request { method, .. } | Message::Notification { method, .. } => method,
+        Message::Response { .. } => "response",
+    };
+    let meta = match body {
+        Body::Call(call) => &call.meta,
+        Body::Other { meta, .. } => meta,
+    };
+    here::read(method, meta.trace.traceparent.as_deref());
 }
 
 /// Reads the body of a POST.

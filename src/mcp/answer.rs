@@ -16,6 +16,7 @@ use crate::engine::waiters::Settled;
 use crate::engine::{self};
 use crate::model::execution::{Effect, Head, State};
 use crate::model::revision::Era;
+use crate::telemetry::faults;
 
 /// The member of a response.
 #[derive(Debug, Clone, PartialEq)]
@@ -155,7 +156,7 @@ pub fn refused(error: &engine::Error) -> RpcError {
 
 /// A fault of ours: logged in full under an opaque id, told by the id only.
 pub fn internal(words: &str) -> RpcError {
-    let id = hex::encode(&engine::entropy()[..6]);
+    let id = faults::new_id();
     tracing::error!(fault = id, "internal fault: {words}");
     RpcError::new(code::INTERNAL_ERROR, format!("internal fault {id}"))
         .with_data(&json!({ "type": "internal", "fault": id, "retryable": true }))

@@ -24,6 +24,7 @@ use super::task::projection::Status;
 use crate::engine::catalog::Tool;
 use crate::engine::client::{self, ClientContext};
 use crate::engine::inputs::RESPONSES_MEMBER;
+use crate::engine::spans;
 use crate::engine::submit::Call;
 use crate::engine::ticket::Ticket;
 use crate::model::event::Order;
@@ -35,6 +36,7 @@ use crate::model::principal::{Principal, Scope};
 use crate::model::revision::{Era, Revision};
 use crate::model::trace::TraceContext;
 use crate::store::TaskVariant;
+use crate::telemetry::here;
 
 /// Who calls, and how the answer has to look.
 #[derive(Clone, Debug)]
@@ -370,6 +372,11 @@ fn stored_meta(params: &CallParams<'_>, caller: &Caller, wants_client: bool) -> 
     let trace = meta.trace.clone().or(caller.trace.clone());
     let mut members: Vec<String> =
         trace.parts().map(|(name, value)| format!("{}:{}", quoted(name), quoted(value))).collect();
+    if trace.traceparent.is_none()
+        && let Some(place) = here::span().place()
+    {
+        members.push(format!("\"{}\":{}", spans::MEMBER, quoted(&place.traceparent())));
+    }
     for (name, value) in &meta.passthrough {
         members.push(format!("{}:{}", serde_json::json!(name), value.get()));
     }

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::failure::Failure;
 use super::settings;
+use super::telemetry::otlp;
 use super::upstreams::{self, Runnable};
 use crate::config::Loaded;
 use crate::engine::clock::Clock;
@@ -40,6 +41,7 @@ pub struct Assembly {
     /// What is known of its readiness.
     pub readiness: Arc<Readiness>,
     servers: Vec<Upstream>,
+    traces: otlp::Delivery,
 }
 
 impl Assembly {
@@ -47,9 +49,11 @@ impl Assembly {
     pub async fn start(loaded: &Arc<Loaded>, shape: Shape) -> Result<Assembly, Failure> {
         // What is wrong with the configuration is said before anything is touched.
         let rules = upstreams::reconcile_rules(loaded)?;
+        let (spans, traces) = otlp::start(&loaded.config)?;
         let store = open_store(loaded).await?;
         let names = upstreams::names(loaded, shape.demo);
         let mut settings = settings::engine(&loaded.config, shape.wrap);
+        settings.traces = spans;
         if !shape.roles.worker {
             settings.slots = 0;
         }
@@ -86,7 +90,7 @@ impl Assembly {
         face.anonymous = loaded.config.auth.mode == crate::config::settings::AuthMode::None;
         let face = Face::new(engine.clone(), face);
         engine.spawn(face.clone().tend_sessions());
-        Ok(Assembly { engine, face, readiness, servers })
+        Ok(Assembly { engine, face, readiness, servers, traces })
     }
 
     /// Lets what runs end within `grace`, records the rest as what it is, then ends the upstreams.
@@ -94,6 +98,7 @@ impl Assembly {
         self.face.draining.cancel();
         self.engine.close(grace).await;
         futures_util::future::join_all(self.servers.iter().map(Upstream::shutdown)).await;
+        self.traces.finish().await;
     }
 }
 

@@ -17,6 +17,7 @@ use crate::http::front::Front;
 use crate::http::guard::{Guard, GuardSettings};
 use crate::http::listener;
 use crate::http::local_token::LocalToken;
+use crate::http::metrics::SessionCount;
 use crate::http::proxy::{Proxy, ProxySettings};
 use crate::http::router::{Parts, router};
 use crate::http::token::Tokens;
@@ -67,6 +68,7 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
         limits: settings::worker_limits(config),
         streams: settings::stream_limits(config),
         sources: known_tools::sources(&loaded),
+        metrics: config.telemetry.metrics.then(|| sessions_of(&assembly)),
     };
     let front = Arc::new(Front {
         guard: Guard::new(&guard).map_err(Failure::usage)?,
@@ -112,6 +114,11 @@ pub async fn serve(options: ServeOptions) -> Result<(), Failure> {
         () = stop.now.cancelled() => tracing::warn!("ended at once; what was running is settled by the next start"),
     }
     Ok(())
+}
+
+fn sessions_of(assembly: &Assembly) -> SessionCount {
+    let face = assembly.face.clone();
+    Arc::new(move || face.sessions_in_memory())
 }
 
 /// Callers that still wait shortly before the end of the grace time are told where the call goes on, and are not cut.

@@ -10,6 +10,7 @@ pub mod pipes;
 pub mod settings;
 pub mod shadow;
 pub mod signals;
+pub mod telemetry;
 pub mod upstreams;
 pub mod wrap;
 

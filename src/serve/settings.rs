@@ -83,6 +83,7 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
         waiters_max: config.limits.waiters as usize,
         input_timeout_ms: config.limits.input_timeout.0,
         bound,
+        metric_tools_max: config.telemetry.metric_tools as usize,
         result_bytes_max: config.limits.result_bytes.len(),
         remote: remote(config),
         sessions: engine::sessions::Settings {

@@ -82,7 +82,11 @@ pub async fn start(engine: &Arc<Engine>, loaded: &Arc<Loaded>, shape: Shape) -> 
         engine.slots().open(name, settings::limits(loaded.config.server_queue(name)));
         let row = known.iter().find(|row| row.name == *name);
         let last_known = row.and_then(|row| publish::last_known(&row.snapshot));
-        let legs = Legs::start(engine, server_settings(loaded, name, server, last_known), legs(server, wrap));
+        let settings = UpstreamSettings {
+            restarts: engine.meter().restarts(name),
+            ..server_settings(loaded, name, server, last_known)
+        };
+        let legs = Legs::start(engine, settings, legs(server, wrap));
         publisher.follow(legs.shared().clone());
         engine.forwarders().set(name, UpstreamForwarder::new(legs.clone()));
         let reach = if server.command.is_some() { Reach::Child } else { Reach::Connection };

@@ -4,7 +4,7 @@
 use super::{Apply, Mark, Submit};
 use crate::model::decide::{Answer, Command, Limits, decide};
 use crate::model::event::{Event, EventRecord};
-use crate::model::execution::Head;
+use crate::model::execution::{Head, State};
 use crate::model::id::OperationId;
 use crate::model::policy::Unkeyed;
 use crate::model::submit::{Found, Submitted, Twin, submit as decide_submission};
@@ -45,6 +45,8 @@ impl From<&Submit> for Write {
 
 /// What changed in a row: the row itself is folded already, its version is the driver's.
 pub(super) struct Change {
+    /// Where the execution stood before.
+    pub(super) was: State,
     /// To be appended to the log, from `first_seq` on. Without any, only the lease's expiry changed.
     pub(super) events: Vec<Event>,
     /// The number of the first one.
@@ -72,11 +74,12 @@ pub(super) fn apply(entry: &mut Entry, apply: &Apply, limits: &Limits) -> Applyi
     }
     let records_payload =
         decision.events.iter().any(|event| matches!(event, Event::Completed { .. } | Event::Failed { .. }));
+    let was = entry.head.state;
     let first_seq = fold(entry, &decision.events, apply.into());
     if let (Some(lease), Some(expires_at_ms)) = (&mut entry.head.lease, decision.lease_expires_at_ms) {
         lease.expires_at_ms = expires_at_ms;
     }
-    Applying::Decided(Some(Change { events: decision.events, first_seq, records_payload }), decision.answer)
+    Applying::Decided(Some(Change { was, events: decision.events, first_seq, records_payload }), decision.answer)
 }
 
 /// Extends the lease, if it is held; true when the row changed.
@@ -183,9 +186,9 @@ fn start(submit: &Submit, events: &[Event], lease_expires_at_ms: Option<i64>) ->
 /// Notes a conflict on the holder's log, once for each operation.
 pub(super) fn note(holder: &mut Entry, note: Option<Event>, submit: &Submit) -> Option<Change> {
     let event = note.filter(|_| !holder.operations.contains(&submit.operation))?;
-    let events = vec![event];
+    let (was, events) = (holder.head.state, vec![event]);
     let first_seq = fold(holder, &events, submit.into());
-    Some(Change { events, first_seq, records_payload: false })
+    Some(Change { was, events, first_seq, records_payload: false })
 }
 
 /// The caller of a submission waits for the twin now; true when the row changed. Attaching to a settled execution writes

@@ -7,6 +7,7 @@ pub mod crash;
 mod deciding;
 mod encoding;
 mod input;
+mod observer;
 mod open;
 pub mod postgres;
 mod session;
@@ -20,6 +21,7 @@ pub use input::{
     AnswerInputs, AnsweredInputs, Ask, Asked, Fate, InputOutcome, InputRow, NewAnswer, NewQuestion, SealingKey,
     WantedKeys,
 };
+pub use observer::{Committed, Connections, Observer};
 pub use open::{StoreSettings, is_postgres, open};
 pub use postgres::PostgresSettings;
 pub use session::{
@@ -453,6 +455,12 @@ pub trait Store: SessionStore + Send + Sync + 'static {
 
     /// Reads and writes nothing of value, to learn whether the store works.
     async fn check(&self) -> Result<()>;
+
+    /// Names who is told of what this process commits. Once: the first one stays.
+    fn observe(&self, observer: Arc<dyn Observer>);
+
+    /// How its connections stand.
+    fn connections(&self) -> Connections;
 
     /// Writes what is queued, checkpoints and closes. Later calls fail as unavailable.
     async fn close(&self);

@@ -6,7 +6,7 @@ pub mod demo;
 pub mod executor;
 pub mod forwarder;
 pub mod http_call;
-mod http_client;
+pub mod http_client;
 pub mod left_tasks;
 pub mod legs;
 pub mod publish;
@@ -28,14 +28,18 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::time::Instant;
+use tracing::Instrument;
+use tracing::field::Empty;
 
 use crate::engine::asking::Pauses;
 use crate::engine::running::Work;
+use crate::engine::spans;
 use crate::engine::waiters::Progress;
 use crate::engine::{Engine, LocalWorker, Result};
 use crate::model::decide::{Answer, Failure, FailureKind};
 use crate::model::execution::ErrorInfo;
 use crate::store::{CandidateQuery, Payload, crash};
+use crate::telemetry::faults;
 use executor::{Executor, Job, Outcome};
 use rounds::{asks_on, rounds};
 
@@ -56,7 +60,15 @@ impl LocalWorker for Worker {
         let engine = self.engine.clone();
         let executor = self.executors.get(&work.head.ident.upstream).cloned();
         let limit = self.results_bytes_max;
-        self.engine.spawn(async move { attempt(&engine, executor, work, limit).await });
+        let id = work.head.id();
+        let (attempt_number, token) = (work.head.attempt, work.head.fencing_token);
+        // Whatever is logged meanwhile names the execution.
+        let logged = tracing::info_span!("attempt", execution = %id, attempt = attempt_number, token, trace = Empty);
+        if let Some(caller) = work.meta.as_deref().and_then(|meta| spans::caller(Some(meta))) {
+            logged.record("trace", caller.trace.to_string());
+        }
+        let attempt = async move { attempt(&engine, executor, work, limit).await };
+        self.engine.spawn(faults::of_execution(id, attempt).instrument(logged));
     }
 }
 
@@ -200,7 +212,10 @@ async fn run(engine: &Arc<Engine>, executor: &dyn Executor, work: &Work, mut job
     // A panic in one call must not keep its lease and its slot.
     let running = AssertUnwindSafe(executor.run(job, &report)).catch_unwind();
     let running = running.map(|outcome| {
-        outcome.unwrap_or_else(|_| Outcome::lost("executor_panicked", "the code that ran the tool panicked"))
+        outcome.unwrap_or_else(|_| {
+            let words = format!("the code that ran the tool panicked: internal fault {}", faults::caught());
+            Outcome::lost("executor_panicked", words)
+        })
     });
     tokio::pin!(running);
     let (code, message) = loop {

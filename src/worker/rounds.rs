@@ -4,16 +4,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::executor::{Continuation, Executor, Outcome};
+use opentelemetry::trace::SpanKind;
+
+use super::executor::{Continuation, Executor, Job, Outcome};
 use super::{STORE_RETRY, STORE_RETRY_MAX, job, run};
 use crate::engine::asking::{Question, required_capabilities};
 use crate::engine::client::ClientContext;
 use crate::engine::inputs::{Answered, Parked, responses_of_meta};
 use crate::engine::running::Work;
+use crate::engine::spans;
 use crate::engine::{Engine, Error};
 use crate::model::decide::{Failure, FailureKind};
 use crate::model::execution::ErrorInfo;
 use crate::model::json::quoted;
+use crate::telemetry::Span;
 
 /// Rounds that an attempt may have under one lease: those that ask nothing, or what an earlier attempt was answered.
 const ROUNDS_AT_ONCE: u32 = 32;
@@ -46,7 +50,10 @@ pub(super) async fn rounds(engine: &Arc<Engine>, executor: &dyn Executor, work: 
         let mut job = job(work, engine.clock().now_ms());
         job.client = client.clone();
         job.continuation = continuation.take();
-        let outcome = run(engine, executor, work, job).await?;
+        let span = call_span(engine, work, &mut job);
+        let outcome = run(engine, executor, work, job).await;
+        end_call(span, outcome.as_ref());
+        let outcome = outcome?;
         let Outcome::InputRequired { questions, state } = outcome else { return Some(outcome) };
         if round == ROUNDS_AT_ONCE {
             return Some(Outcome::InputRequired { questions, state });
@@ -76,6 +83,37 @@ pub(super) async fn rounds(engine: &Arc<Engine>, executor: &dyn Executor, work: 
             },
         }
     }
+}
+
+/// The span of one call of the tool, which is given to the tool as its trace context.
+fn call_span(engine: &Engine, work: &Work, job: &mut Job) -> Span {
+    let meta = job.meta.as_deref();
+    let Some(place) = engine.place_of_lease(work.head.id(), work.head.fencing_token, meta) else {
+        return Span::default();
+    };
+    let span = engine.settings().traces.span("call", SpanKind::Client, Some(place));
+    span.set("durable_mcp.execution", job.id.to_string());
+    span.set("durable_mcp.attempt", i64::from(job.attempt));
+    span.set("durable_mcp.upstream", work.head.ident.upstream.clone());
+    span.set("gen_ai.tool.name", job.tool.clone());
+    if let Some(place) = span.place() {
+        job.meta = Some(spans::meta_at(meta, place));
+    }
+    span
+}
+
+fn end_call(span: Span, outcome: Option<&Outcome>) {
+    let told = match outcome {
+        Some(Outcome::Result(_)) => "result",
+        Some(Outcome::RpcError(_)) => "rpc_error",
+        Some(Outcome::InputRequired { .. }) => "input_required",
+        Some(Outcome::Failed(failure)) => {
+            span.fail(&failure.error.code);
+            "failed"
+        }
+        None => "stopped",
+    };
+    span.set("durable_mcp.outcome", told);
 }
 
 /// Waits before something is offered to the store again; `None` when the engine stops.

@@ -18,8 +18,9 @@ const BANNED_NAMES: [&str; 9] =
     ["util", "utils", "common", "commons", "helper", "helpers", "manager", "managers", "misc"];
 
 /// The floor of each top-level module. Imports go down only, and never sideways on floor 3.
-const FLOORS: [(&str, u8); 9] = [
+const FLOORS: [(&str, u8); 10] = [
     ("model", 0),
+    ("telemetry", 0),
     ("store", 1),
     ("engine", 2),
     ("worker", 3),

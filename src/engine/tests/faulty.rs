@@ -260,6 +260,12 @@ impl Store for Faulty {
     async fn check(&self) -> Result<()> {
         self.inner.check().await
     }
+    fn observe(&self, observer: Arc<dyn store::Observer>) {
+        self.inner.observe(observer);
+    }
+    fn connections(&self) -> store::Connections {
+        self.inner.connections()
+    }
     async fn close(&self) {
         self.inner.close().await;
     }

@@ -1,5 +1,6 @@
 //! Claiming: a long poll whose answer carries leased calls. What was not written whole is given back.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -20,6 +21,7 @@ use super::Desk;
 use super::body;
 use crate::engine::parking::Leased;
 use crate::engine::remote::{Ask, Handed, RemoteWorker, lease_token};
+use crate::engine::spans;
 use crate::http::auth::Access;
 use crate::http::openapi::Refused;
 use crate::http::refusal::Refusal;
@@ -100,7 +102,7 @@ pub(in crate::http) struct Job<'a> {
     arguments: &'a RawValue,
     /// What else of the call is for the tool.
     #[schema(value_type = Option<Object>)]
-    meta: Option<&'a RawValue>,
+    meta: Option<Cow<'a, RawValue>>,
     /// The same for every attempt: the tool's key for its own external writes.
     #[schema(value_type = String)]
     effect_key: ExecutionId,
@@ -145,6 +147,17 @@ impl Desk {
         })
     }
 
+    /// What else of the call goes to the worker, with the span of its lease where spans are made.
+    fn meta<'a>(&self, leased: &'a Leased) -> serde_json::Result<Option<Cow<'a, RawValue>>> {
+        let (stored, lease) = (leased.meta.as_deref(), leased.lease());
+        if let Some(place) = self.engine.place_of_lease(lease.id, lease.fencing_token, stored) {
+            let meta = RawValue::from_string(spans::meta_at(stored, place).to_string())?;
+            return Ok(Some(Cow::Owned(meta)));
+        }
+        let borrowed = stored.map(serde_json::from_str::<&RawValue>).transpose()?;
+        Ok(borrowed.map(Cow::Borrowed))
+    }
+
     fn job<'a>(
         &self,
         worker: &RemoteWorker,
@@ -160,7 +173,7 @@ impl Desk {
             max_attempts: head.attempts_allowed,
             tool: &ident.tool,
             arguments: serde_json::from_str(&leased.arguments)?,
-            meta: leased.meta.as_deref().map(serde_json::from_str).transpose()?,
+            meta: self.meta(leased)?,
             effect_key: ident.effect_key,
             principal: &ident.principal,
             namespace: &ident.namespace,

@@ -9,9 +9,11 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use opentelemetry::trace::SpanKind;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use self::opening::Opened;
 use super::admit::{self, Admitted, Body, Entered};
@@ -35,6 +37,7 @@ use crate::engine::client::ClientContext;
 use crate::model::principal::Principal;
 use crate::model::revision::{Era, Revision};
 use crate::model::trace::TraceContext;
+use crate::telemetry::{Place, Span, here};
 
 /// A client's connection.
 pub struct Connection {
@@ -166,7 +169,9 @@ impl Connection {
                     let line = line.to_vec();
                     self.requests.spawn(async move {
                         let flight = place.flight.clone();
-                        connection.while_there(connection.request(&line, flight, heads)).await;
+                        let span = connection.span(&heads);
+                        let request = here::within(span, connection.request(&line, flight, heads));
+                        connection.while_there(request.instrument(here::logged())).await;
                         connection.in_flight.leave(&place);
                     });
                 }
@@ -190,6 +195,18 @@ impl Connection {
         }
     }
 
+    /// The span of a request of this connection.
+    fn span(&self, heads: &Heads) -> Span {
+        let traces = &self.face.engine.settings().traces;
+        if !traces.is_on() {
+            return Span::default();
+        }
+        let parent = heads.trace.traceparent.as_deref().and_then(Place::parse);
+        let span = traces.span("request", SpanKind::Server, parent);
+        span.set("durable_mcp.instance_age_s", traces.age_seconds());
+        span
+    }
+
     /// Answers as long as there is somebody to answer.
     async fn while_there(&self, answering: impl Future<Output = ()>) {
         tokio::select! {
@@ -206,6 +223,7 @@ impl Connection {
         };
         let Admitted { message, ruling, body } = *admitted;
         let Message::Request { id, method, .. } = &message else { return };
+        admit::told_of(&message, &body);
         let revision = match ruling {
             Ruling::Modern { revision } => revision,
             Ruling::Legacy { revision, .. } => revision.unwrap_or(Revision::ASSUMED),

@@ -11,6 +11,7 @@ pub mod pair;
 mod post;
 mod reply;
 mod sessions;
+mod spans;
 
 use std::sync::Arc;
 
@@ -49,7 +50,7 @@ async fn endpoint(face: Arc<Face>, namespace: Option<String>, request: Request) 
     }
     let (parts, body) = request.into_parts();
     match parts.method {
-        Method::POST => post::post(face, principal, &parts.headers, body).await,
+        Method::POST => spans::post(face, principal, &parts.headers, body).await,
         // What is rare gets a box of its own: the future of a call is made and moved for each one.
         Method::GET => Box::pin(sessions::get(&face, &principal, &parts.headers)).await,
         Method::DELETE => Box::pin(sessions::delete(&face, &principal, &parts.headers)).await,

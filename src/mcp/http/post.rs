@@ -42,6 +42,7 @@ pub(super) async fn post(face: Arc<Face>, principal: Principal, headers: &Header
     match entered {
         Entered::One(admitted) => {
             let Admitted { message, ruling, body } = *admitted;
+            admit::told_of(&message, &body);
             let post = Post { face, principal, headers };
             match ruling {
                 Ruling::Modern { revision } => post.modern(message, body, revision).await,

@@ -11,6 +11,7 @@ use crate::engine::sessions::{FoundSession, NewSession};
 use crate::engine::{Error, Result};
 use crate::model::principal::Principal;
 use crate::store::{SessionChange, SessionChanged, SessionKey};
+use crate::telemetry::here;
 
 /// The stream of a session that answers no request, as event ids name it.
 pub(in crate::mcp) const LISTENING: &str = "get";
@@ -25,8 +26,14 @@ const CLOSED_POLL_MS: i64 = 1_000;
 const CLOSED_LOOK_BACK_MS: i64 = 10_000;
 
 impl Face {
+    /// How many sessions are in memory here.
+    pub fn sessions_in_memory(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// Opens a session; its id and itself. `None` when the principal has too many.
     pub async fn open_session(&self, new: NewSession, principal: &Principal) -> Result<Option<(String, Arc<Session>)>> {
+        let _span = here::child("session save");
         let Some((id, row)) = self.engine.open_session(new, principal).await? else { return Ok(None) };
         let session = Session::of(row, principal.clone(), self.engine.clock().now_ms());
         Ok(Some((id, self.sessions.adopt(session))))
@@ -35,6 +42,28 @@ impl Face {
     /// Finds the caller's session and counts the request as a sign of life. Whose it is comes first: a foreign session
     /// lives no longer for being asked for.
     pub async fn find_session(&self, id: &str, principal: &Principal) -> Result<Lookup> {
+        let span = here::child("session load");
+        let here = self.sessions.get(SessionKey::of(id)).is_some();
+        let found = self.look_for_session(id, principal).await;
+        let (outcome, owner) = match &found {
+            Ok(Lookup::Found(_)) if here => ("in_memory", Some(true)),
+            Ok(Lookup::Found(_)) => ("restored", Some(true)),
+            Ok(Lookup::Foreign) => ("refused", Some(false)),
+            Ok(Lookup::Unknown) if here => ("stale_deleted", None),
+            Ok(Lookup::Unknown) => ("unknown", None),
+            Err(error) => {
+                span.fail(error.code());
+                ("failed", None)
+            }
+        };
+        span.set("durable_mcp.session.outcome", outcome);
+        if let Some(matches) = owner {
+            span.set("durable_mcp.session.owner_matches", matches);
+        }
+        found
+    }
+
+    async fn look_for_session(&self, id: &str, principal: &Principal) -> Result<Lookup> {
         let key = SessionKey::of(id);
         let now_ms = self.engine.clock().now_ms();
         let here = self.sessions.get(key);

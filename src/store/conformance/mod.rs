@@ -5,6 +5,7 @@ mod commands;
 mod inputs;
 mod leasing;
 mod listings;
+mod observing;
 mod payloads;
 mod repeats;
 mod retention;
@@ -154,6 +155,9 @@ macro_rules! store_cases {
                 tasks_are_listed_by_owner_newest_first,
                 tasks_that_are_over_are_found_and_forgotten,
                 a_task_goes_with_its_execution,
+            ],
+            observing: [
+                what_is_committed_is_told_once_in_its_order,
             ],
             storms: [
                 sixty_four_calls_with_one_key_are_one_execution,

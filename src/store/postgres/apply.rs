@@ -15,18 +15,22 @@ pub(super) async fn apply_in(tx: &Tx<'_>, apply: &Apply) -> Sql<Option<Applied>>
     let Some(mut entry) = heads::entry(tx, apply.id).await? else { return Ok(None) };
     let was = entry.head.version;
     let answer = match deciding::apply(&mut entry, apply, &tx.settings().limits) {
-        Applying::Repeated => events::answer_of(tx, apply.id, apply.operation).await?,
+        Applying::Repeated => {
+            tx.told().found(apply.operation);
+            events::answer_of(tx, apply.id, apply.operation).await?
+        }
         Applying::Decided(None, answer) => answer,
         Applying::Decided(Some(change), answer) => {
             entry.head.version += 1;
             let payloads = apply.payload.iter().filter(|_| change.records_payload).cloned().collect();
             let records = Write::from(apply).records(change.first_seq, change.events).collect();
-            let written = Written { records, payloads };
+            let written = Written { was: Some(change.was), records, payloads };
             let mut changed = Changed::default();
             changed.push(&entry.head, was, &written, tx.settings().payload_chunk_bytes)?;
             if changed.write(tx).await?.is_empty() {
                 return Err(Fault::again(format!("execution {} was changed by another process; try again", apply.id)));
             }
+            written.committed(&entry.head).for_each(|written| tx.told().wrote(written));
             answer
         }
     };

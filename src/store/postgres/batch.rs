@@ -206,6 +206,8 @@ pub(super) async fn run(tx: &Tx<'_>, given: Given<'_>) -> Sql<(Vec<Outcome>, Vec
         });
     }
     write(tx, &draft).await?;
+    draft.committed().for_each(|written| tx.told().wrote(written));
+    draft.found().iter().for_each(|operation| tx.told().found(*operation));
     Ok((outcomes, draft.into_entries().collect()))
 }
 

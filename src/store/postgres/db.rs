@@ -20,7 +20,9 @@ use super::pool::{self, Connection, Connector};
 use super::retry::Retry;
 use super::settings::PostgresSettings;
 use super::tls::Target;
+use super::told::{Told, Uncertain};
 use super::vendor::Vendor;
+use crate::store::observer::{Committed, Connections, Observed};
 use crate::store::{Result, crash};
 
 /// A parameter and its type: statements are sent with their types, so that no type is looked up and nothing is prepared.
@@ -33,6 +35,7 @@ pub(super) struct Db {
     tender: JoinHandle<()>,
     policies: Arc<Policies>,
     settings: Arc<PostgresSettings>,
+    observed: Observed,
 }
 
 impl Drop for Db {
@@ -50,7 +53,8 @@ pub(super) struct Reading<'env> {
     env: PhantomData<&'env ()>,
 }
 
-/// What statements are sent on.
+/// What statements are sent on. The large variant is the common one of reads: a box would cost each an allocation.
+#[allow(clippy::large_enum_variant)]
 enum Link {
     /// A connection from the pool. Taken out of it, and so closed, unless what ran on it ended well.
     Pooled { object: Option<Object>, clean: bool },
@@ -68,7 +72,7 @@ impl Drop for Link {
 }
 
 /// An open transaction.
-pub(super) struct Tx<'env>(Reading<'env>);
+pub(super) struct Tx<'env>(Reading<'env>, Told);
 
 impl<'env> Deref for Tx<'env> {
     type Target = Reading<'env>;
@@ -140,7 +144,7 @@ impl Db {
         let connector = Connector::new(target, Arc::clone(&settings));
         let pool = connector.pool().map_err(|fault| fault.error)?;
         let tender = pool::tend(&pool, Duration::from_millis(settings.idle_timeout_ms));
-        Ok(Db { connector, pool, tender, policies: Arc::default(), settings })
+        Ok(Db { connector, pool, tender, policies: Arc::default(), settings, observed: Observed::default() })
     }
 
     /// How transactions begin, and whether they have to be told.
@@ -182,6 +186,25 @@ impl Db {
 
     pub(super) fn policies(&self) -> &Arc<Policies> {
         &self.policies
+    }
+
+    /// Who is told of commits.
+    pub(super) fn observed(&self) -> &Observed {
+        &self.observed
+    }
+
+    /// Tells of commits.
+    pub(super) fn tell(&self, committed: &[Committed]) {
+        if let Some(observer) = self.observed.get().filter(|_| !committed.is_empty()) {
+            observer.committed(committed);
+        }
+    }
+
+    /// How the connections of the pool stand.
+    pub(super) fn connections(&self) -> Connections {
+        let status = self.pool.status();
+        let (idle, waiting) = (status.available, status.waiting);
+        Connections { busy: status.size.saturating_sub(idle), idle, waiting }
     }
 
     /// Closes the pool; what is under way ends, what comes later fails.
@@ -264,9 +287,10 @@ impl Db {
         run: impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync,
     ) -> Result<T> {
         let mut retry = self.patience();
+        let mut uncertain = Uncertain::default();
         loop {
             let limit = retry.left().max(SHORTEST);
-            let fault = match tokio::time::timeout(limit, self.transaction_once(&run)).await {
+            let fault = match tokio::time::timeout(limit, self.transaction_once(&run, &mut uncertain)).await {
                 Ok(Ok(value)) => return Ok(value),
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::lost("PostgreSQL did not answer in time; it is not known whether it wrote"),
@@ -281,9 +305,10 @@ impl Db {
     async fn transaction_once<'env, T: Send>(
         &self,
         run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
+        uncertain: &mut Uncertain,
     ) -> Sql<T> {
-        let tx = Tx(self.reading().await?);
-        let (done, clean) = self.within(&tx, run).await;
+        let tx = Tx(self.reading().await?, Told::default());
+        let (done, clean) = self.within(&tx, run, uncertain).await;
         if clean {
             tx.0.give_back();
         }
@@ -295,8 +320,10 @@ impl Db {
         &self,
         own: &Arc<Connection>,
         run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
+        uncertain: &mut Uncertain,
     ) -> (Sql<T>, bool) {
-        self.within(&Tx(self.reading_on(Link::Own(Arc::clone(own)))), run).await
+        let tx = Tx(self.reading_on(Link::Own(Arc::clone(own))), Told::default());
+        self.within(&tx, run, uncertain).await
     }
 
     /// Begins, runs and commits; and whether the connection is without a transaction after that.
@@ -304,6 +331,7 @@ impl Db {
         &self,
         tx: &Tx<'env>,
         run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
+        uncertain: &mut Uncertain,
     ) -> (Sql<T>, bool) {
         if let Err(fault) = tx.batch(&self.connector.begin()).await {
             return (Err(fault), false);
@@ -318,9 +346,11 @@ impl Db {
         match done {
             Ok(value) => {
                 crash::point("before_commit");
+                let stored = tx.1.remember(uncertain);
                 if let Err(fault) = tx.commit().await {
                     return (Err(fault), false);
                 }
+                self.tell(&uncertain.stored(&stored));
                 crash::point("after_commit");
                 (Ok(value), true)
             }
@@ -333,6 +363,11 @@ impl Db {
 }
 
 impl Tx<'_> {
+    /// What is to be told of it after its commit.
+    pub(super) fn told(&self) -> &Told {
+        &self.1
+    }
+
     /// The database bounds statements, but no commit: we do, by closing the socket and never by cancelling, which would
     /// make a commit that waits for its standby look like one that succeeded.
     async fn commit(&self) -> Sql<()> {

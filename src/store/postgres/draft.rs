@@ -12,9 +12,10 @@ use super::write::{Changed, NewRow, Stored, Written};
 use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
 use crate::model::execution::{Head, Identification};
-use crate::model::id::{ExecutionId, ProcessId};
+use crate::model::id::{ExecutionId, OperationId, ProcessId};
 use crate::model::submit::{Found, Twin};
 use crate::store::deciding::{self, Applying, Change, Entry, Settled};
+use crate::store::observer::Committed;
 use crate::store::{Applied, Apply, LeaseRef, Mark, PayloadKind, Submit, SubmitOutcome};
 
 /// A row as the batch has left it so far.
@@ -45,6 +46,9 @@ impl Row {
 
     fn record(&mut self, change: Change, write: deciding::Write) {
         self.touch();
+        if self.written.records.is_empty() {
+            self.written.was = Some(change.was);
+        }
         self.written.records.extend(write.records(change.first_seq, change.events));
     }
 }
@@ -89,12 +93,14 @@ pub(super) struct Draft<'a> {
     new: Vec<ExecutionId>,
     holders: HashMap<Scope, ExecutionId>,
     living: HashSet<ProcessId>,
+    /// Operations that are among the events already.
+    found: Vec<OperationId>,
 }
 
 impl<'a> Draft<'a> {
     pub(super) fn new(settings: &'a PostgresSettings, liveness: &'a Liveness) -> Draft<'a> {
         let (rows, new) = (HashMap::new(), Vec::new());
-        Draft { settings, liveness, rows, new, holders: HashMap::new(), living: HashSet::new() }
+        Draft { settings, liveness, rows, new, holders: HashMap::new(), living: HashSet::new(), found: Vec::new() }
     }
 
     /// A row as it is stored, or was when this process wrote it last.
@@ -135,7 +141,10 @@ impl<'a> Draft<'a> {
         let (id, limits) = (submit.submission.ident.id, self.settings.limits);
         if let Some(row) = self.rows.get(&id) {
             return match row.entry.operations.contains(&submit.operation) {
-                true => Ok(SubmitOutcome::New(Box::new(row.entry.head.clone()))),
+                true => {
+                    self.found.push(submit.operation);
+                    Ok(SubmitOutcome::New(Box::new(row.entry.head.clone())))
+                }
                 false => Err(Fault::internal(format!("execution {id} exists already"))),
             };
         }
@@ -156,7 +165,7 @@ impl<'a> Draft<'a> {
                     entry,
                     was: None,
                     changed: true,
-                    written: Written { records, payloads },
+                    written: Written { was: None, records, payloads },
                     policy_id: policy_id.cloned().ok_or_else(|| Fault::internal("a call without a policy"))?,
                     key_ttl_ms: submit.submission.identity.key_ttl_ms,
                     // A key that this very batch gave out is written by whoever has it last.
@@ -217,6 +226,9 @@ impl<'a> Draft<'a> {
                 let newest = |it: &&EventRecord| it.operation == apply.operation;
                 let record = row.written.records.iter().rfind(newest);
                 let answer = record.map(|record| deciding::answer_of(&record.event));
+                if answer.is_none() {
+                    self.found.push(apply.operation);
+                }
                 Step::Before(row.entry.head.clone(), answer)
             }
             Applying::Decided(None, answer) => Step::Same(Applied { head: row.entry.head.clone(), answer }),
@@ -282,6 +294,16 @@ impl<'a> Draft<'a> {
             }
         }
         Ok(Columns { changed, stored, in_place, expected })
+    }
+
+    /// What is to be told of the rows that changed.
+    pub(super) fn committed(&self) -> impl Iterator<Item = Committed> {
+        self.rows.values().filter(|row| row.changed).flat_map(|row| row.written.committed(&row.entry.head))
+    }
+
+    /// Operations that were found among the events.
+    pub(super) fn found(&self) -> &[OperationId] {
+        &self.found
     }
 
     /// The rows as they are after the batch.

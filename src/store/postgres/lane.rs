@@ -21,6 +21,7 @@ use super::pool::Connection;
 use super::quick::Quick;
 use super::retry::Retry;
 use super::settings::Isolation;
+use super::told::Uncertain;
 use super::write::{CHANGE, STORE, struck};
 use crate::model::id::ExecutionId;
 use crate::store::{Error, Result, crash};
@@ -55,6 +56,7 @@ pub(super) struct Shared {
 struct Own {
     connection: Arc<Connection>,
     opened: Instant,
+    used: Instant,
     /// Whether statements may be prepared, and those that are.
     named: bool,
     prepared: HashMap<&'static str, Statement>,
@@ -71,6 +73,11 @@ impl Lane {
         Lane { shared, own: None }
     }
 
+    /// Closes a connection that was not used for so long.
+    pub(super) fn tend(&mut self, idle: Duration) {
+        self.own = self.own.take().filter(|own| own.used.elapsed() < idle);
+    }
+
     /// Writes a batch and answers.
     pub(super) async fn run(&mut self, items: Vec<Item>) {
         let now = Instant::now();
@@ -78,14 +85,19 @@ impl Lane {
         for item in late {
             item.answer(Err(Error::Unavailable("PostgreSQL took too long with what came before; try again".into())));
         }
-        let (items, sent) = self.quickly(items).await;
+        let asked = items.iter().filter(|item| item.answer.is_some()).count();
+        let mut uncertain = Uncertain::default();
+        let (items, sent) = self.quickly(items, &mut uncertain).await;
         if !items.is_empty() {
-            self.carefully(items, sent).await;
+            self.carefully(items, sent, &mut uncertain).await;
+        }
+        if let Some(observer) = self.shared.db.observed().get() {
+            observer.transaction(asked, now.elapsed());
         }
     }
 
     /// Writes and answers what needs no reading; the rest in order, and whether some of it may have been written.
-    async fn quickly(&mut self, items: Vec<Item>) -> (Vec<Item>, bool) {
+    async fn quickly(&mut self, items: Vec<Item>, uncertain: &mut Uncertain) -> (Vec<Item>, bool) {
         let Shared { db, liveness, memory } = self.shared.clone();
         let writes: Vec<&Write> = items.iter().map(|item| &item.write).collect();
         let policy_ids = batch::policy_ids(db.policies(), &writes);
@@ -95,13 +107,18 @@ impl Lane {
         let sends = !columns.expected.is_empty();
         let mut struck = HashSet::new();
         if sends {
+            uncertain.remember(quick.committed());
             let limit = Duration::from_millis(db.settings().commit_deadline_ms);
             let sent = match tokio::time::timeout(limit, self.send(&columns)).await {
                 Ok(sent) => sent,
                 Err(_) => Err(Fault::lost("nothing was heard of a commit")),
             };
             match sent {
-                Ok(ids) => struck = ids,
+                Ok(ids) => {
+                    struck = ids;
+                    // Whoever is answered finds it counted.
+                    db.tell(&uncertain.struck(&struck));
+                }
                 Err(fault) => {
                     tracing::debug!(error = %fault.error, kind = ?fault.kind, "a batch has to be read for");
                     if fault.ends_connection() {
@@ -163,10 +180,10 @@ impl Lane {
     }
 
     /// Writes and answers what has to be read for. A fault of one write is looked for in halves, so that it fails alone.
-    async fn carefully(&mut self, items: Vec<Item>, sent: bool) {
+    async fn carefully(&mut self, items: Vec<Item>, sent: bool, uncertain: &mut Uncertain) {
         let mut parts = vec![items];
         while let Some(mut items) = parts.pop() {
-            match self.together(&items, sent).await {
+            match self.together(&items, sent, uncertain).await {
                 Ok(outcomes) => {
                     for (item, outcome) in items.into_iter().zip(outcomes) {
                         item.answer(Ok(outcome));
@@ -187,7 +204,7 @@ impl Lane {
     }
 
     /// Runs as often as makes sense, and as long as somebody waits.
-    async fn together(&mut self, items: &[Item], sent: bool) -> Sql<Vec<Outcome>> {
+    async fn together(&mut self, items: &[Item], sent: bool, uncertain: &mut Uncertain) -> Sql<Vec<Outcome>> {
         let writes: Vec<&Write> = items.iter().map(|item| &item.write).collect();
         let until = items.iter().map(|item| item.until).max().unwrap_or_else(Instant::now);
         let longest = Duration::from_millis(self.shared.db.settings().commit_deadline_ms);
@@ -195,7 +212,7 @@ impl Lane {
         let mut again = sent;
         loop {
             let limit = retry.left().min(longest).max(SHORTEST);
-            let fault = match tokio::time::timeout(limit, self.once(&writes, again)).await {
+            let fault = match tokio::time::timeout(limit, self.once(&writes, again, uncertain)).await {
                 Ok(Ok(outcomes)) => return Ok(outcomes),
                 Ok(Err(fault)) => fault,
                 Err(_) => {
@@ -211,17 +228,20 @@ impl Lane {
         }
     }
 
-    async fn once(&mut self, writes: &[&Write], again: bool) -> Sql<Vec<Outcome>> {
+    async fn once(&mut self, writes: &[&Write], again: bool, uncertain: &mut Uncertain) -> Sql<Vec<Outcome>> {
         let Shared { db, liveness, memory } = self.shared.clone();
         // Stored before the batch, so that one that runs again finds them.
         while let Some(policy) = batch::new_policy(db.policies(), writes) {
-            let id = self.transaction(move |tx| Box::pin(tx.policies().insert(policy))).await?;
+            let nothing = &mut Uncertain::default();
+            let id = self.transaction(move |tx| Box::pin(tx.policies().insert(policy)), nothing).await?;
             db.policies().note_stored(policy, &id);
         }
         let policy_ids = batch::policy_ids(db.policies(), writes);
         let (policy_ids, liveness) = (&policy_ids[..], &*liveness);
-        let run =
-            self.transaction(move |tx| Box::pin(batch::run(tx, batch::Given { writes, policy_ids, liveness, again })));
+        let run = self.transaction(
+            move |tx| Box::pin(batch::run(tx, batch::Given { writes, policy_ids, liveness, again })),
+            uncertain,
+        );
         let (outcomes, entries) = run.await?;
         memory.put(entries);
         Ok(outcomes)
@@ -230,9 +250,10 @@ impl Lane {
     async fn transaction<'env, T: Send>(
         &mut self,
         run: impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync,
+        uncertain: &mut Uncertain,
     ) -> Sql<T> {
         let connection = Arc::clone(&self.own().await?.connection);
-        let (done, clean) = self.shared.db.transaction_on(&connection, &run).await;
+        let (done, clean) = self.shared.db.transaction_on(&connection, &run, uncertain).await;
         if !clean {
             self.own = None;
         }
@@ -243,7 +264,8 @@ impl Lane {
     async fn own(&mut self) -> Sql<&mut Own> {
         let settings = Arc::clone(self.shared.db.settings());
         let oldest = Duration::from_millis(settings.lifetime_max_ms);
-        let own = match self.own.take() {
+        let now = Instant::now();
+        let mut own = match self.own.take() {
             Some(own) if !own.connection.is_closed() && own.opened.elapsed() < oldest => own,
             _ => {
                 let connection = Arc::new(self.shared.db.connect().await?);
@@ -253,9 +275,10 @@ impl Lane {
                 }
                 // Databases that only speak like PostgreSQL plan in their own way, and are sent the text each time.
                 let named = !settings.pooled && connection.batch_execute(PLANS).await.is_ok();
-                Own { connection, opened: Instant::now(), named, prepared: HashMap::new() }
+                Own { connection, opened: now, used: now, named, prepared: HashMap::new() }
             }
         };
+        own.used = now;
         Ok(self.own.insert(own))
     }
 }

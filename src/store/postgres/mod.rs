@@ -34,6 +34,7 @@ mod settings;
 mod tasks;
 mod throwaway;
 mod tls;
+mod told;
 mod transfer;
 mod twins;
 mod vendor;
@@ -63,6 +64,7 @@ use self::listen::Listener;
 use self::liveness::Liveness;
 use self::watch::Watch;
 use self::writer::Writer;
+use super::observer::{Connections, Observer};
 use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
 use super::{
     Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned, Result,
@@ -281,6 +283,15 @@ impl Store for PostgresStore {
 
     async fn check(&self) -> Result<()> {
         self.writer.check().await
+    }
+
+    fn observe(&self, observer: Arc<dyn Observer>) {
+        self.db.observed().set(observer);
+    }
+
+    fn connections(&self) -> Connections {
+        let pool = self.db.connections();
+        Connections { waiting: pool.waiting + self.writer.waiting(), ..pool }
     }
 
     async fn close(&self) {

@@ -14,6 +14,7 @@ use super::settings::PostgresSettings;
 use super::twins::asks_for_twins;
 use crate::model::decide::Answer;
 use crate::model::id::ExecutionId;
+use crate::store::observer::Committed;
 use crate::store::{Apply, LeaseRef, Mark, Submit, asking};
 
 /// Writes decided on what is remembered.
@@ -53,6 +54,11 @@ impl<'a> Quick<'a> {
     /// What there is to send.
     pub(super) fn columns(&self) -> Sql<Columns<'_>> {
         self.draft.columns()
+    }
+
+    /// What is to be told of it once it is stored.
+    pub(super) fn committed(&self) -> Vec<Committed> {
+        self.draft.committed().collect()
     }
 
     /// Remembers what is stored; the outcomes of the writes that are.

@@ -9,10 +9,11 @@ use super::db::{Param, Reading};
 use super::fault::{Fault, Sql};
 use super::rows::{execution, shard};
 use crate::model::event::EventRecord;
-use crate::model::execution::Head;
+use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
 use crate::store::encoding::{deadline_at_ms, effect_name, event_body, pieces, source_name};
-use crate::store::{Payload, PayloadKind};
+use crate::store::observer::Committed;
+use crate::store::{Payload, PayloadKind, deciding};
 
 /// What changes in the life of a row, as columns.
 #[derive(Default)]
@@ -170,8 +171,22 @@ impl<'a> Belongings<'a> {
 /// What is written with a row.
 #[derive(Debug, Default)]
 pub(super) struct Written {
+    /// Where the execution stood before the first event; a new one stood nowhere.
+    pub(super) was: Option<State>,
     pub(super) records: Vec<EventRecord>,
     pub(super) payloads: Vec<(PayloadKind, Payload)>,
+}
+
+impl Written {
+    /// What is to be told of it, each operation's events by themselves.
+    pub(super) fn committed(&self, head: &Head) -> impl Iterator<Item = Committed> {
+        let mut was = self.was;
+        self.records.chunk_by(|one, next| one.operation == next.operation).map(move |records| {
+            let write = deciding::Write { operation: records[0].operation, now_ms: records[0].at_ms };
+            let events = records.iter().map(|record| record.event.clone()).collect();
+            Committed::of(head, was.replace(head.state), write, events)
+        })
+    }
 }
 
 /// Rows that are there already, as they are to be.

@@ -95,6 +95,11 @@ impl Writer {
         self.write(Write::Check).await.map(drop)
     }
 
+    /// Writes that wait for a commit.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     /// Queues a delivery mark; a full queue loses it.
     pub(super) fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64) {
         let settings = self.db.settings();
@@ -212,6 +217,8 @@ struct Task {
 
 impl Task {
     async fn run(mut self) {
+        let idle = Duration::from_millis(self.shared.db.settings().idle_timeout_ms);
+        let mut looks = tokio::time::interval((idle / 2).max(Duration::from_millis(100)));
         loop {
             self.launch();
             if self.closing.is_some() && self.items.is_empty() && self.flights.tasks.is_empty() {
@@ -223,6 +230,7 @@ impl Task {
                     self.lanes.push(lane.unwrap_or_else(|| Lane::new(self.shared.clone())));
                 }
                 job = self.jobs.recv(), if self.closing.is_none() => self.take_in(job),
+                _ = looks.tick() => self.lanes.iter_mut().for_each(|lane| lane.tend(idle)),
                 () = tokio::time::sleep_until(flush.unwrap_or_else(Instant::now).into()), if flush.is_some() => {}
             }
             while self.closing.is_none()

@@ -69,6 +69,7 @@ use self::reader::Readers;
 use self::tx::Tx;
 use self::watch::Watch;
 use self::writer::{CLOSED, Job, Shared, Task, Writer};
+use super::observer::{Connections, Observed, Observer};
 use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
 use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
@@ -89,6 +90,7 @@ pub struct SqliteStore {
     liveness: Arc<Liveness>,
     watch: Arc<Watch>,
     settings: Arc<SqliteSettings>,
+    observed: Observed,
 }
 
 impl SqliteStore {
@@ -109,11 +111,13 @@ impl SqliteStore {
         let policies = Arc::new(Policies::default());
         let liveness = Arc::new(Liveness::of(path));
         let watch = Arc::new(Watch::default());
+        let observed = Observed::default();
         let shared = Shared {
             policies: Arc::clone(&policies),
             liveness: Arc::clone(&liveness),
             settings: Arc::clone(&settings),
             watch: Arc::clone(&watch),
+            observed: observed.clone(),
         };
         let thread = |error: std::io::Error| Error::Unavailable(format!("a thread of the store: {error}"));
         let checkpointer = Checkpointer::spawn(connections.checkpointer, settings.checkpoint_pages).map_err(thread)?;
@@ -128,6 +132,7 @@ impl SqliteStore {
             liveness,
             watch,
             settings,
+            observed,
         })
     }
 
@@ -345,6 +350,16 @@ impl Store for SqliteStore {
 
     async fn check(&self) -> Result<()> {
         self.write(|tx| registry::check(tx)).await
+    }
+
+    fn observe(&self, observer: Arc<dyn Observer>) {
+        self.observed.set(observer);
+    }
+
+    fn connections(&self) -> Connections {
+        let (points, lists) = (self.points.standing(), self.lists.standing());
+        let (busy, idle) = (points.0 + lists.0, points.1 + lists.1);
+        Connections { busy, idle, waiting: self.queue.waiting() }
     }
 
     async fn close(&self) {

@@ -57,6 +57,11 @@ impl Inlet {
         self.push_always(job)
     }
 
+    /// Jobs that wait for the writer.
+    pub(super) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
     fn push_always(&self, job: Job) -> Result<()> {
         self.jobs.send(job).map_err(|_| Error::Unavailable(CLOSED.into()))
     }

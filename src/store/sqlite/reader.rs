@@ -51,6 +51,13 @@ impl Readers {
         }
     }
 
+    /// How many are at work, and how many are free.
+    pub(super) fn standing(&self) -> (usize, usize) {
+        let busy = |connection: &&Mutex<_>| matches!(connection.try_lock(), Err(TryLockError::WouldBlock));
+        let busy = self.connections.iter().filter(busy).count();
+        (busy, self.connections.len() - busy)
+    }
+
     fn free(&self) -> Option<MutexGuard<'_, Option<Connection>>> {
         self.connections.iter().find_map(|connection| match connection.try_lock() {
             Ok(guard) => Some(guard),

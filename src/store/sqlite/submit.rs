@@ -94,7 +94,7 @@ fn start(tx: &mut Tx<'_>, submit: &Submit, entry: Entry, events: Vec<Event>) -> 
     if !rows::insert(tx.connection, &entry.head, &policy_id)? {
         return repeated(tx, submit);
     }
-    tx.append(id, events, 1, submit.into())?;
+    tx.begin(&entry.head, events, submit.into())?;
     let chunk_bytes = tx.settings.payload_chunk_bytes;
     payloads::insert(tx.connection, id, (PayloadKind::Arguments, &submit.arguments), chunk_bytes)?;
     if let Some(meta) = &submit.meta {

@@ -10,8 +10,10 @@ use super::policies::{Policies, StoredPolicies};
 use super::rows;
 use super::settings::SqliteSettings;
 use crate::model::event::Event;
+use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
 use crate::store::deciding::{Change, Entry, Write};
+use crate::store::observer::Committed;
 
 /// The open transaction.
 pub(super) struct Tx<'a> {
@@ -21,6 +23,8 @@ pub(super) struct Tx<'a> {
     pub(super) stored_policies: &'a mut StoredPolicies,
     pub(super) liveness: &'a Liveness,
     pub(super) settings: &'a SqliteSettings,
+    /// What is to be told of this transaction after its commit.
+    pub(super) told: &'a mut Vec<Committed>,
 }
 
 impl Tx<'_> {
@@ -47,10 +51,28 @@ impl Tx<'_> {
     }
 
     /// Appends events to the log.
-    pub(super) fn append(&mut self, id: ExecutionId, events: Vec<Event>, first_seq: i64, write: Write) -> Sql<()> {
+    pub(super) fn append(&mut self, head: &Head, change: Change, write: Write) -> Sql<()> {
+        self.log(head, (Some(change.was), change.first_seq), change.events, write)
+    }
+
+    /// Begins the log of a new execution.
+    pub(super) fn begin(&mut self, head: &Head, events: Vec<Event>, write: Write) -> Sql<()> {
+        self.log(head, (None, 1), events, write)
+    }
+
+    fn log(
+        &mut self,
+        head: &Head,
+        (was, first_seq): (Option<State>, i64),
+        events: Vec<Event>,
+        write: Write,
+    ) -> Sql<()> {
+        let mut told = Vec::with_capacity(events.len());
         for record in write.records(first_seq, events) {
-            events::insert(self.connection, id, &record)?;
+            events::insert(self.connection, head.id(), &record)?;
+            told.push(record.event);
         }
+        self.told.push(Committed::of(head, was, write, told));
         Ok(())
     }
 
@@ -59,7 +81,7 @@ impl Tx<'_> {
         if change.events.is_empty() {
             return rows::update_lease(self.connection, &mut entry.head);
         }
-        self.append(entry.head.id(), change.events, change.first_seq, write)?;
+        self.append(&entry.head, change, write)?;
         rows::update(self.connection, &mut entry.head)
     }
 }

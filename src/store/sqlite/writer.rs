@@ -21,6 +21,7 @@ use super::turns::Turns;
 use super::tx::Tx;
 use super::unscheduled;
 use super::watch::Watch;
+use crate::store::observer::{Committed, Observed};
 use crate::store::{Error, Result, crash};
 
 /// What the writer's queue holds.
@@ -80,6 +81,7 @@ pub(super) struct Shared {
     pub(super) liveness: Arc<Liveness>,
     pub(super) settings: Arc<SqliteSettings>,
     pub(super) watch: Arc<Watch>,
+    pub(super) observed: Observed,
 }
 
 /// The writer's state.
@@ -90,6 +92,7 @@ pub(super) struct Writer {
     heads: Heads,
     stored_policies: StoredPolicies,
     batch: Batch,
+    told: Vec<Committed>,
     data_version: i64,
     others_seen: Option<Instant>,
 }
@@ -124,6 +127,7 @@ impl Writer {
             shared,
             stored_policies: StoredPolicies::default(),
             batch: Batch::default(),
+            told: Vec::new(),
             data_version: 0,
             others_seen: None,
         }
@@ -193,15 +197,29 @@ impl Writer {
     /// One transaction for the batch, and the answers after its commit.
     fn write(&mut self) {
         let mut batch = std::mem::take(&mut self.batch);
+        let started = Instant::now();
         let fates = match self.transaction(&mut batch.items, Guard::None) {
             // Something in the batch is bad: each command gets a savepoint, so that it fails alone.
             Err(fault) if !fault.whole => self.transaction(&mut batch.items, Guard::Savepoints),
             fates => fates,
         };
         match fates {
-            Ok(fates) => batch.answer(fates),
+            Ok(fates) => {
+                // Whoever is answered finds it counted.
+                self.tell(batch.commands, started.elapsed());
+                batch.answer(fates);
+            }
             Err(fault) => self.batch.keep_marks(batch.fail(&fault.error), self.shared.settings.marks_max),
         }
+    }
+
+    /// Tells the observer what was committed.
+    fn tell(&mut self, writes: usize, took: Duration) {
+        if let Some(observer) = self.shared.observed.get() {
+            observer.committed(&self.told);
+            observer.transaction(writes, took);
+        }
+        self.told.clear();
     }
 
     /// Runs everything in one transaction; on an error nothing of it is stored.
@@ -222,6 +240,7 @@ impl Writer {
             tracing::debug!(held_us, unscheduled_us = unscheduled.micros(), "a transaction ended");
         }
         if done.is_err() {
+            self.told.clear();
             self.forget();
             if !self.connection.is_autocommit() {
                 // The transaction holds the database's lock. If it can not be rolled back now, the next BEGIN fails.
@@ -261,10 +280,12 @@ impl Writer {
 
     fn run_guarded(&mut self, item: &mut Item) -> Sql<Result<()>> {
         self.connection.execute_batch("SAVEPOINT command")?;
+        let told = self.told.len();
         let fate = match self.run_item(item) {
             Ok(()) => Ok(()),
             Err(fault) if fault.whole || self.connection.is_autocommit() => return Err(fault),
             Err(fault) => {
+                self.told.truncate(told);
                 self.connection.execute_batch("ROLLBACK TO command")?;
                 self.forget();
                 Err(fault.error)
@@ -282,6 +303,7 @@ impl Writer {
             stored_policies: &mut self.stored_policies,
             liveness: &self.shared.liveness,
             settings: &self.shared.settings,
+            told: &mut self.told,
         };
         match item {
             Item::Command(command) => command.run(&mut tx),

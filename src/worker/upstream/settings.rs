@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
 use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -223,6 +224,8 @@ pub struct UpstreamSettings {
     pub declared: Declared,
     /// Where notifications go that belong to no request.
     pub tell: Tell,
+    /// Counts each time it is opened again after it was lost, or did not open.
+    pub restarts: Counter,
 }
 
 /// The capabilities that are declared to a server of revisions up to 2025-11-25.
@@ -277,6 +280,7 @@ impl UpstreamSettings {
             scope: Scope::default(),
             declared: Declared::default(),
             tell: Tell::default(),
+            restarts: Counter::default(),
         }
     }
 }

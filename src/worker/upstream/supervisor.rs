@@ -109,6 +109,7 @@ impl Supervisor {
                 () = sleep(delay) => {}
                 () = wanted => {}
             }
+            self.settings.restarts.inc();
             delay = (delay * 2).clamp(restart.initial_delay.min(restart.max_delay), restart.max_delay);
         }
         self.status.send_replace(Status::Stopped);

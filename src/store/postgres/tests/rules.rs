@@ -1,4 +1,4 @@
-//! The rules for SQL, R1 to R14 of docs/adr/0012-rules-for-sql.md, as checks of every statement in the driver's sources
+//! The rules for SQL, R1 to R14 of docs/adr/0013-rules-for-sql.md, as checks of every statement in the driver's sources
 //! and of every migration, as far as a text can tell. Each check has a bad example that it catches. What no text can tell is proven
 //! elsewhere: R1, R2 and R8 by the runs with injected faults and ambiguous commits, R7 also by `plans.rs`, R12 by the
 //! writer's own tests, R14 by the suite through a pooler.
