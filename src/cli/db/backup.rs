@@ -25,7 +25,7 @@ pub async fn run(args: BackupArgs) -> Result<Exit, Failure> {
         (Place::File(store), true) => return archive(&args, Source::Sqlite(store.path.clone()), &shown(&store)).await,
         (Place::Database(database), true) => {
             let shown = database.shown();
-            return archive(&args, Source::Postgres(database.url, Box::new(database.settings)), &shown).await;
+            return archive(&args, Source::Postgres(database.url, database.settings), &shown).await;
         }
         (Place::Database(_), false) => {
             return Err(Failure::usage("this store is a database, and only an SQLite file can be copied as it is").next(

@@ -35,7 +35,7 @@ pub struct Database {
     /// Where it is; it may hold a password.
     pub url: String,
     /// How to reach it.
-    pub settings: PostgresSettings,
+    pub settings: Box<PostgresSettings>,
 }
 
 impl Database {
@@ -49,7 +49,7 @@ impl Place {
     /// Of a URL. Errors: no store has it.
     pub fn of(name: &str, url: &str, loaded: &Loaded) -> Result<Place, Failure> {
         if is_postgres(url) {
-            let mut settings = settings::store(&loaded.config).postgres;
+            let mut settings = Box::new(settings::store(&loaded.config).postgres);
             // What looks after a store changes no schema, unless it is told to.
             settings.migrates = false;
             return Ok(Place::Database(Database { name: name.to_owned(), url: url.to_owned(), settings }));

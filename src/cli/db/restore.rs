@@ -56,7 +56,7 @@ async fn into_database(args: &RestoreArgs, database: &Database) -> Result<Exit, 
             .next("restore into an empty database, or into a schema of its own (store.schema)"));
     }
     let scratch = scratch()?;
-    let (source, to) = (Source::of_file(&args.file), (database.url.as_str(), &database.settings));
+    let (source, to) = (Source::of_file(&args.file), (database.url.as_str(), &*database.settings));
     let carried = transfer::into_postgres(&source, to, &scratch.path().join("checked.db")).await;
     let carried = carried.map_err(Failure::from).map_err(advise)?;
     let verified = carried.verified.unwrap_or_default();

@@ -117,7 +117,7 @@ async fn check(place: Place, (name, out): (String, Output), as_json: bool) -> Re
         Place::File(file) => blocking(move || verify(&file.path, &mut found)).await?,
         Place::Database(database) => {
             let folder = scratch()?;
-            let source = Source::Postgres(database.url, Box::new(database.settings));
+            let source = Source::Postgres(database.url, database.settings);
             let progress = Progress::new("executions");
             let tell = move |told: Told| telling(&progress, told, &mut found);
             transfer::verify(&source, &folder.path().join("checked.db"), tell).await?
