@@ -22,6 +22,14 @@ impl Isolation {
             Isolation::ReadCommitted => "READ COMMITTED",
         }
     }
+
+    /// As the database names it when it is asked.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isolation::Serializable => "serializable",
+            Isolation::ReadCommitted => "read committed",
+        }
+    }
 }
 
 /// The limits of the PostgreSQL driver. Durations in milliseconds.
