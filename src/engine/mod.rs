@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod changes;
 pub mod client;
 pub mod clock;
+mod doubts;
 pub mod error;
 pub mod export;
 mod finishing;
@@ -190,6 +191,7 @@ pub struct Engine {
     unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
     settling: scheduler::Settling,
+    doubts: doubts::Doubts,
     draining: CancellationToken,
     halting: CancellationToken,
     stop: CancellationToken,
@@ -234,6 +236,7 @@ impl Engine {
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),
             settling: scheduler::Settling::default(),
+            doubts: doubts::Doubts::default(),
             draining: CancellationToken::new(),
             halting: CancellationToken::new(),
             stop: CancellationToken::new(),
