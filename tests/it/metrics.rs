@@ -12,6 +12,7 @@ use crate::replicas_scene::{Fleet, offers};
 use crate::support::program::{Program, Setup};
 use crate::support::raw_http::{Request, Response};
 use crate::support::raw_worker::RawWorker;
+use crate::support::stores::On;
 use crate::support::{DEADLINE, eventually_async};
 
 /// What a process answered: series with their labels, and values.
@@ -79,7 +80,7 @@ struct Run {
 async fn run_with_faults() -> Run {
     let head = "[lease]\nttl = \"1500ms\"\n[scheduler]\ninterval = \"100ms\"\n[defaults.retry]\n\
                 initial_interval = \"10ms\"\n";
-    let fleet = Fleet::new(head, "");
+    let fleet = Fleet::new(On::Sqlite, head, "").await;
     let a = fleet.start("mcp,scheduler").await;
     let mut b = fleet.start("worker").await;
     offers(&a, "slow_idempotent").await;

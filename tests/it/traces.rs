@@ -16,6 +16,7 @@ use crate::support::program::{Program, Setup};
 use crate::support::raw_stdio::RawStdio;
 use crate::support::raw_worker::RawWorker;
 use crate::support::servers::{Nobody, kit_stdio};
+use crate::support::stores::On;
 use crate::support::{DEADLINE, eventually_async};
 use crate::telemetry_scene::{Collector, Got};
 
@@ -51,7 +52,7 @@ async fn ended(program: &Program, id: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_was_killed_and_recovered_elsewhere_is_one_trace() {
     let collector = Collector::start().await;
-    let fleet = Fleet::new(&told_to(&collector), "");
+    let fleet = Fleet::new(On::Sqlite, &told_to(&collector), "").await;
     let mut killed = fleet.start(ALL).await;
     offers(&killed, "slow_idempotent").await;
     let gate = fleet.setup.folder().join("gate");
