@@ -113,6 +113,8 @@ impl Lane {
                     struck = ids;
                     // Whoever is answered finds it counted.
                     db.tell(&uncertain.struck(&struck));
+                    // What was not struck is known not to be stored by this; what is there of it was told before.
+                    *uncertain = Uncertain::default();
                 }
                 Err(fault) => {
                     tracing::debug!(error = %fault.error, kind = ?fault.kind, "a batch has to be read for");
