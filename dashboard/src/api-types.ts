@@ -145,6 +145,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/executions/{id}/payloads/{kind}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Shows a piece of the exact text of the arguments, of what else of the call goes to the tool (`meta`), of the result or
+         *     of the tool's error.
+         */
+        get: operations["executions_piece"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/executions/{id}/resolve": {
         parameters: {
             query?: never;
@@ -250,6 +270,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tells how it went: throughput, latency, losses and recoveries, step by step. */
+        get: operations["numbers_over_time"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions": {
         parameters: {
             query?: never;
@@ -318,6 +355,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/totals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Counts what there is now: stored executions by state, the queue, workers. */
+        get: operations["numbers_now"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/workers": {
         parameters: {
             query?: never;
@@ -361,6 +415,23 @@ export interface paths {
         };
         /** Says that the process answers. */
         get: operations["health_alive"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The figures of this process, for Prometheus. */
+        get: operations["metrics_metrics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -595,6 +666,30 @@ export interface components {
             retried_as?: string | null;
             /** @description Where it stands; for a retry of one that had ended, the new one. */
             state?: string | null;
+        };
+        /** @description Executions by state. */
+        ByState: {
+            /**
+             * Format: int64
+             * @description All of them.
+             */
+            all: number;
+            /** Format: int64 */
+            cancelled: number;
+            /** Format: int64 */
+            completed: number;
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            leased: number;
+            /** Format: int64 */
+            ready: number;
+            /** Format: int64 */
+            scheduled: number;
+            /** Format: int64 */
+            unknown: number;
+            /** Format: int64 */
+            waiting: number;
         };
         /** @description Who calls, and what for. */
         Caller: {
@@ -880,7 +975,7 @@ export interface components {
             worker_id: string;
         };
         HeldLease: {
-            checkpoint?: Record<string, never> | null;
+            checkpoint?: unknown;
             lease_token: string;
             progress?: components["schemas"]["Reported"] | null;
         };
@@ -895,7 +990,7 @@ export interface components {
             /** Format: int64 */
             attempt_timeout_ms: number;
             /** @description The newest checkpoint of earlier attempts. */
-            checkpoint?: Record<string, never> | null;
+            checkpoint?: unknown;
             /** @description The same for every attempt: the tool's key for its own external writes. */
             effect_key: string;
             execution_id: string;
@@ -920,6 +1015,15 @@ export interface components {
             /** Format: int64 */
             total_left_ms: number;
         };
+        /** @description Quantiles of completed calls, in milliseconds, at most 3.2 % off. */
+        Latency: {
+            /** Format: int64 */
+            p50_ms: number;
+            /** Format: int64 */
+            p95_ms: number;
+            /** Format: int64 */
+            p99_ms: number;
+        };
         /** @description A lease as it is shown. */
         Lease: {
             /** @description When it ends without a heartbeat. */
@@ -935,12 +1039,103 @@ export interface components {
             state: string;
             status: string;
         };
+        /** @description What happened in a span of time. Each number counts events of the log that lie in it, but for `repeats`. */
+        Numbers: {
+            /**
+             * Format: int64
+             * @description Attempts that were started.
+             */
+            attempts: number;
+            /**
+             * Format: int64
+             * @description Calls that were cancelled.
+             */
+            cancelled: number;
+            /**
+             * Format: int64
+             * @description Calls that completed.
+             */
+            completed: number;
+            /**
+             * Format: int64
+             * @description Calls that were refused, since their key stands for another call.
+             */
+            conflicts: number;
+            /**
+             * Format: double
+             * @description Lost attempts for each attempt; absent when there was none.
+             */
+            crash_rate?: number | null;
+            /**
+             * Format: int64
+             * @description Calls that failed.
+             */
+            failed: number;
+            latency?: components["schemas"]["Latency"] | null;
+            /**
+             * Format: int64
+             * @description Attempts that were lost: nobody learnt then how they went.
+             */
+            lost: number;
+            /**
+             * Format: int64
+             * @description Calls that completed although an attempt of theirs was lost.
+             */
+            recovered: number;
+            /**
+             * Format: int64
+             * @description Calls that were answered by an execution that was there. They leave no event: each process counts them.
+             */
+            repeats: number;
+            /**
+             * Format: int64
+             * @description Attempts that were ordered after one that ended without a result.
+             */
+            retried: number;
+            /**
+             * Format: int64
+             * @description Results and reports that came under an old token, or for what has ended. They changed nothing.
+             */
+            stale_writes: number;
+            /**
+             * Format: int64
+             * @description Calls that were stored.
+             */
+            submitted: number;
+            /**
+             * Format: int64
+             * @description Of these, those whose result says `isError`.
+             */
+            tool_errors: number;
+            /**
+             * Format: int64
+             * @description Calls whose outcome became unknown.
+             */
+            unknown: number;
+        };
         /** @description What an order did. */
         OrderDone: {
             /** @description The execution it concerns from now on: after a retry of one that had ended, the new one. */
             execution: components["schemas"]["Execution"];
             /** @description True when the same had been ordered before; then nothing changed. */
             repeated: boolean;
+        };
+        /** @description A piece of an exact text. */
+        PayloadPiece: {
+            /** @description Which text. */
+            kind: string;
+            /**
+             * Format: int32
+             * @description Its number, from 0.
+             */
+            piece: number;
+            /**
+             * Format: int32
+             * @description How many there are; put together they are the text, byte for byte.
+             */
+            pieces: number;
+            /** @description The piece: at most a mebibyte, never cut inside a character. */
+            text: string;
         };
         /** @description Why a request was not served (RFC 9457). Programs go by `code`. */
         Problem: {
@@ -962,6 +1157,19 @@ export interface components {
             title: string;
             /** @description `about:blank`: `code` says which problem it is. */
             type: string;
+        };
+        /** @description What waits for a worker. */
+        Queue: {
+            /**
+             * Format: int64
+             * @description So many: ready ones, and scheduled ones whose time came.
+             */
+            depth: number;
+            /**
+             * Format: int64
+             * @description How long the one waits that has waited longest, in milliseconds; absent when none waits.
+             */
+            oldest_age_ms?: number | null;
         };
         /** @description Whether calls can be served. */
         Readiness: {
@@ -1046,6 +1254,31 @@ export interface components {
             /** @description Why; up to 1,000 characters. It is kept in the log. */
             reason: string;
         };
+        /** @description How it went. */
+        Series: {
+            /** @description When it was counted; the last step goes on. */
+            at: components["schemas"]["Time"];
+            /** @description The beginning of the first step. */
+            from: components["schemas"]["Time"];
+            /** @description How far back: `15m`, `1h` or `24h`. */
+            range: string;
+            /**
+             * Format: int64
+             * @description How long each step is, in milliseconds.
+             */
+            step_ms: number;
+            /** @description The steps, the oldest first, those in which nothing happened too. */
+            steps: components["schemas"]["SeriesStep"][];
+            /** @description All steps together. */
+            sum: components["schemas"]["Numbers"];
+        };
+        /** @description A step. */
+        SeriesStep: {
+            /** @description Its beginning. */
+            at: components["schemas"]["Time"];
+            /** @description What happened in it. */
+            numbers: components["schemas"]["Numbers"];
+        };
         /** @description A page of sessions, by id. */
         SessionList: {
             /** @description Where the next page goes on; absent on the last one. */
@@ -1089,14 +1322,14 @@ export interface components {
         Step: {
             lease_token: string;
             name: string;
-            result?: Record<string, never> | null;
+            result?: unknown;
             /** @description The id that the worker made for itself. */
             worker_id: string;
         };
         Stepped: {
             found: boolean;
             name: string;
-            result?: Record<string, never> | null;
+            result?: unknown;
             stored: boolean;
         };
         /** @description An event with its execution. */
@@ -1162,7 +1395,7 @@ export interface components {
             /** @description Who said so. */
             source: components["schemas"]["SettingSource"];
             /** @description The value of a setting that is no duration; null: off. */
-            value?: Record<string, never> | null;
+            value?: unknown;
             /**
              * Format: int64
              * @description The value of a duration, in milliseconds.
@@ -1178,6 +1411,17 @@ export interface components {
             queued: number;
             /** @description Living workers that registered it. */
             workers: number;
+        };
+        /** @description How much there is. */
+        Totals: {
+            /** @description When it was counted. */
+            at: components["schemas"]["Time"];
+            /** @description Executions that are stored, by state. */
+            executions: components["schemas"]["ByState"];
+            /** @description Those that could run now and wait for a worker. */
+            queue: components["schemas"]["Queue"];
+            /** @description Workers that the caller may see. */
+            workers: components["schemas"]["WorkerCount"];
         };
         /** @description What offers tools. */
         Upstream: {
@@ -1211,6 +1455,15 @@ export interface components {
             ran: string;
             /** @description Where it stands. */
             state: string;
+        };
+        /** @description Workers by what they do. */
+        WorkerCount: {
+            /** @description Those that finish what they have. */
+            draining: number;
+            /** @description Those that ended, or were found dead, within a day. */
+            gone: number;
+            /** @description Those that take calls. */
+            running: number;
         };
         /** @description Every worker. */
         WorkerList: {
@@ -1967,6 +2220,79 @@ export interface operations {
             };
         };
     };
+    executions_piece: {
+        parameters: {
+            query?: {
+                /** @description Which piece, from 0; the first without it. */
+                piece?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The execution's id. */
+                id: string;
+                /** @description `arguments`, `meta`, `result` or `error`. */
+                kind: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The piece. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayloadPiece"];
+                };
+            };
+            /** @description A parameter or the body is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A credential is missing or not known. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or the caller may not see it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store can not answer now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     orders_resolve: {
         parameters: {
             query?: never;
@@ -2437,6 +2763,74 @@ export interface operations {
             };
         };
     };
+    numbers_over_time: {
+        parameters: {
+            query?: {
+                /** @description How far back: `15m` (by the minute; the default), `1h` (by the minute) or `24h` (by ten minutes). */
+                range?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The steps, and all of them together. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
+                };
+            };
+            /** @description A parameter or the body is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A credential is missing or not known. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or the caller may not see it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store can not answer now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     sessions_list: {
         parameters: {
             query?: {
@@ -2719,6 +3113,71 @@ export interface operations {
             };
         };
     };
+    numbers_now: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How much there is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Totals"];
+                };
+            };
+            /** @description A parameter or the body is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A credential is missing or not known. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or the caller may not see it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store can not answer now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     workers_list: {
         parameters: {
             query?: never;
@@ -2882,6 +3341,71 @@ export interface operations {
                      *     }
                      */
                     "application/json": Record<string, never>;
+                };
+            };
+        };
+    };
+    metrics_metrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OpenMetrics 1.0; docs/metrics.md names every family. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/openmetrics-text": string;
+                };
+            };
+            /** @description A parameter or the body is wrong. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A credential is missing or not known. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The credential lacks the scope. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing, or the caller may not see it. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store can not answer now. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
         };

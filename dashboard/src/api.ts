@@ -9,7 +9,6 @@ export type ExecutionPage = Schemas["ExecutionPage"];
 export type Event = Schemas["Event"] & Record<string, unknown>;
 export type StreamEvent = Schemas["StreamEvent"] & Record<string, unknown>;
 export type Why = Schemas["Why"];
-export type Ending = Schemas["Ending"];
 export type Worker = Schemas["WorkerView"];
 export type Session = Schemas["SessionView"];
 export type Tool = Schemas["Tool"];
@@ -18,6 +17,10 @@ export type BulkOrder = Schemas["BulkOrder"];
 export type BulkDone = Schemas["BulkDone"];
 export type OrderDone = Schemas["OrderDone"];
 export type Caller = Schemas["Caller"];
+export type Piece = Schemas["PayloadPiece"];
+export type Totals = Schemas["Totals"];
+export type Series = Schemas["Series"];
+export type Numbers = Schemas["Numbers"];
 
 /** A path of the API that answers a GET; a misspelt one does not compile. */
 export type Route = { [P in keyof paths]: paths[P] extends { get: unknown } ? P : never }[keyof paths];
@@ -68,11 +71,6 @@ async function send(path: string, init: RequestInit): Promise<Response> {
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   const response = await send(path, { headers: headers(), ...(signal && { signal }) });
   return response.json() as Promise<T>;
-}
-
-export async function getText(path: string, signal?: AbortSignal): Promise<string> {
-  const response = await send(path, { headers: headers(), ...(signal && { signal }) });
-  return response.text();
 }
 
 export async function post<T>(path: string, body: unknown): Promise<T> {

@@ -8,17 +8,20 @@ import { useLoad } from "./load";
 import { Empty } from "./parts/notice";
 import { signIn, SignIn } from "./parts/sign-in";
 import { href, route } from "./route";
-import { Signal, useSignal } from "./signal";
+import { useSignal } from "./signal";
+import { theme, THEMES } from "./theme";
 import { Attention } from "./views/attention";
 import { Connect } from "./views/connect";
 import { Execution } from "./views/execution";
 import { Executions } from "./views/executions";
+import { Overview } from "./views/overview";
 import { Sessions } from "./views/sessions";
 import { OneTool, Tools } from "./views/tools";
 import { Workers } from "./views/workers";
 import "./style.css";
 
 const VIEWS: [string, string][] = [
+  ["overview", "Overview"],
   ["executions", "Executions"],
   ["attention", "Needs attention"],
   ["workers", "Workers"],
@@ -26,16 +29,6 @@ const VIEWS: [string, string][] = [
   ["sessions", "Sessions"],
   ["connect", "Connect"],
 ];
-
-const THEMES = ["auto", "light", "dark"] as const;
-type Theme = (typeof THEMES)[number];
-const theme = new Signal<Theme>((localStorage.getItem("durable-mcp-theme") as Theme | null) ?? "auto");
-const showTheme = () => (document.documentElement.dataset.theme = theme.value);
-theme.watch(() => {
-  localStorage.setItem("durable-mcp-theme", theme.value);
-  showTheme();
-});
-showTheme();
 
 function Page() {
   const { view, id } = useSignal(route);
@@ -58,6 +51,8 @@ function Page() {
 
 function View({ view, id }: { view: string; id: string | undefined }) {
   switch (view) {
+    case "overview":
+      return <Overview />;
     case "executions":
       return id === undefined ? <Executions /> : <Execution key={id} id={id} />;
     case "attention":
@@ -73,7 +68,7 @@ function View({ view, id }: { view: string; id: string | undefined }) {
     default:
       return (
         <Empty>
-          There is no such view. <a href={href("executions")}>Executions</a>
+          There is no such view. <a href={href("overview")}>Overview</a>
         </Empty>
       );
   }
@@ -86,7 +81,7 @@ function Top({ view }: { view: string }) {
       <button class="skip" onClick={() => document.querySelector("main")?.focus()}>
         To the content
       </button>
-      <a class="brand" href={href("executions")}>
+      <a class="brand" href={href("overview")}>
         <img src="./icon.svg" alt="" width="22" height="22" /> DurableMCP
       </a>
       <nav aria-label="Views">

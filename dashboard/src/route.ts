@@ -11,7 +11,7 @@ export interface Route {
 function read(): Route {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [view = "", id] = path.split("/");
-  return { view: view || "executions", id: id ? decodeURIComponent(id) : undefined, query: new URLSearchParams(query) };
+  return { view: view || "overview", id: id ? decodeURIComponent(id) : undefined, query: new URLSearchParams(query) };
 }
 
 export const route = new Signal<Route>(read());

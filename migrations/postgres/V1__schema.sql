@@ -361,6 +361,26 @@ CREATE INDEX IF NOT EXISTS tasks_expiry ON tasks (shard, expires_at_ms);
 -- Pages of somebody's own tasks.
 CREATE INDEX IF NOT EXISTS tasks_owner ON tasks (namespace, principal, execution_id);
 
+-- Numbers by minute, counted from the log.
+CREATE TABLE IF NOT EXISTS series (
+    minute_ms BIGINT NOT NULL,
+    namespace TEXT NOT NULL,
+    principal TEXT NOT NULL,
+    -- `log`, `log_of_all` (everybody in the namespace, the principal is empty), or the process that counted what leaves no event.
+    counted TEXT NOT NULL,
+    -- The numbers, as JSON.
+    body TEXT NOT NULL,
+    PRIMARY KEY (minute_ms, namespace, principal, counted)
+);
+
+-- One row: every minute before it is counted.
+CREATE TABLE IF NOT EXISTS series_closed (
+    id BIGINT NOT NULL,
+    until_ms BIGINT NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT there_is_one_moment CHECK (id = 1)
+);
+
 --@ section postgresql yugabytedb
 -- The log is append-only, whoever holds the connection: an event goes only with its execution, which retention deletes
 -- first, and an execution goes only after its end. CockroachDB is left to its grants.
@@ -413,3 +433,4 @@ ALTER TABLE worker_changes SET (fillfactor = 10, autovacuum_vacuum_scale_factor 
 -- Rows that are only ever counted up.
 INSERT INTO store_checks (id, count) VALUES (1, 0) ON CONFLICT (id) DO NOTHING;
 INSERT INTO worker_changes (id, count) VALUES (1, 0) ON CONFLICT (id) DO NOTHING;
+INSERT INTO series_closed (id, until_ms) VALUES (1, 0) ON CONFLICT (id) DO NOTHING;

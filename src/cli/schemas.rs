@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::bench::BenchView;
 use super::call::CallView;
-use super::db::PruneView;
-use super::db::status::StatusView;
+use super::db::status::StatusLine;
 use super::db::verify::VerifyView;
+use super::db::{ConformanceView, PruneView};
 use super::demo::Report;
 use super::doctor::Check;
 use super::install::Row;
@@ -35,8 +35,9 @@ pub const OUTPUTS: &[Output] = &[
     Output { command: "bench", make: of::<BenchView> },
     Output { command: "call", make: of::<CallView> },
     Output { command: "config show", make: of::<ConfigView> },
+    Output { command: "db conformance", make: of::<ConformanceView> },
     Output { command: "db prune", make: of::<PruneView> },
-    Output { command: "db status", make: of::<StatusView> },
+    Output { command: "db status", make: of::<StatusLine> },
     Output { command: "db verify", make: of::<VerifyView> },
     Output { command: "demo crash", make: of::<Report<'static>> },
     Output { command: "doctor", make: of::<Check> },

@@ -2,6 +2,7 @@
 
 mod calls;
 mod commands;
+mod databases;
 mod page;
 mod parsing;
 mod schemas;

@@ -36,7 +36,7 @@ impl Default for Store {
             max_batch: 256,
             max_queue: 16_384,
             readers: 4,
-            writers: 2,
+            writers: 4,
         }
     }
 }

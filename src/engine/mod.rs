@@ -27,6 +27,7 @@ pub mod peers;
 pub mod remote;
 pub mod running;
 pub mod scheduler;
+pub mod series;
 mod served_tasks;
 pub mod sessions;
 pub mod slots;
@@ -192,6 +193,8 @@ pub struct Engine {
     scheduler_due: Notify,
     settling: scheduler::Settling,
     doubts: doubts::Doubts,
+    repeats: series::Repeats,
+    recent: series::Recent,
     draining: CancellationToken,
     halting: CancellationToken,
     stop: CancellationToken,
@@ -237,6 +240,8 @@ impl Engine {
             scheduler_due: Notify::new(),
             settling: scheduler::Settling::default(),
             doubts: doubts::Doubts::default(),
+            repeats: series::Repeats::default(),
+            recent: series::Recent::default(),
             draining: CancellationToken::new(),
             halting: CancellationToken::new(),
             stop: CancellationToken::new(),

@@ -136,6 +136,7 @@ impl Engine {
         self.make_spans();
         self.spawn(self.clone().heartbeat_loop());
         self.spawn(self.clone().foreign_loop());
+        self.spawn(self.clone().series_loop(scheduler));
         if matches!(self.clock, Clock::Aligned(_)) {
             self.spawn_until_stopped(self.clone().align_loop());
         }

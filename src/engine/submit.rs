@@ -59,6 +59,7 @@ impl Engine {
     /// stored is started, whether or not the caller is still there.
     pub async fn submit(self: &Arc<Self>, call: Call) -> Result<Ticket> {
         let keyed = call.key.is_some();
+        let Principal { namespace, subject, .. } = call.principal.clone();
         let span = here::child("submit");
         let meta = span.place().and_then(|_| call.meta.clone());
         let submitted = self.take_in(call).await;
@@ -66,6 +67,7 @@ impl Engine {
             Ok(ticket) => {
                 if ticket.attached {
                     self.meter.duplicate(keyed);
+                    self.count_repeat(&namespace, &subject);
                 }
                 if span.place().is_some() {
                     span.set("durable_mcp.execution", ticket.id().to_string());

@@ -10,5 +10,6 @@ mod reattach;
 mod remote;
 pub(crate) mod rig;
 mod scheduler;
+mod series;
 mod submission;
 mod waiting;

@@ -5,6 +5,7 @@ mod actions;
 mod bulk;
 mod export;
 pub(super) mod filters;
+mod pieces;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ pub(super) use self::actions::{__path_cancel, __path_resolve, __path_retry, canc
 pub(super) use self::bulk::{__path_act, act};
 pub(super) use self::export::{__path_export, export};
 use self::filters::{Filter, FilterParams, number, parse_id, unknown_parameter, wrong};
+pub(super) use self::pieces::{__path_piece, piece};
 use super::auth::Access;
 use super::openapi::Refused;
 use super::refusal::{Refusal, json};
@@ -57,6 +59,7 @@ pub fn routes(engine: Arc<Engine>) -> Router {
         .route("/api/v1/executions/{id}", get(show))
         .route("/api/v1/executions/{id}/events", get(events))
         .route("/api/v1/executions/{id}/result", get(result))
+        .route("/api/v1/executions/{id}/payloads/{kind}", get(piece))
         .route("/api/v1/executions/{id}/why", get(why))
         .route("/api/v1/executions/{id}/wait", get(wait))
         .route("/api/v1/executions/{id}/cancel", post(cancel))

@@ -14,7 +14,7 @@ use utoipa::openapi::{ContentBuilder, RefOr, ResponseBuilder};
 use utoipa::{IntoResponses, Modify, OpenApi, ToSchema};
 
 use super::refusal::{PROBLEM_JSON, Refusal, json};
-use super::{caller, events, executions, health, metrics, sessions, tools, worker, workers};
+use super::{caller, events, executions, health, metrics, series, sessions, tools, totals, worker, workers};
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +31,7 @@ mod tests;
         executions::show,
         executions::events,
         executions::result,
+        executions::piece,
         executions::why,
         executions::wait,
         executions::export,
@@ -48,6 +49,8 @@ mod tests;
         workers::drain_one,
         sessions::list,
         sessions::close,
+        totals::now,
+        series::over_time,
         caller::show,
         worker::register::register,
         worker::register::deregister,
@@ -68,6 +71,7 @@ mod tests;
         (name = "orders", description = "Cancel, retry, resolve. Each is an event with its principal and reason."),
         (name = "events", description = "What happens, as it happens."),
         (name = "tools", description = "What is offered, its policy, and who said so."),
+        (name = "numbers", description = "How much there is, and how it goes. Counted from what the caller may see."),
         (name = "caller", description = "Who one is to this server."),
         (name = "worker", description = "The worker protocol; needs the scope `work`. Everything may be repeated."),
         (name = "health", description = "For supervisors; needs no credential."),

@@ -11,7 +11,7 @@ use super::metrics::{self, SessionCount};
 use super::openapi;
 use super::refusal::Refusal;
 use super::tools::Tools;
-use super::{caller, dashboard, events, executions, sessions, tools, worker, workers};
+use super::{caller, dashboard, events, executions, series, sessions, tools, totals, worker, workers};
 use crate::engine::Engine;
 use crate::engine::view::SourceOf;
 
@@ -42,6 +42,8 @@ pub fn router(mcp: Router, parts: Parts<'_>) -> Router {
         .merge(worker::routes(engine.clone(), limits))
         .merge(workers::routes(engine.clone()))
         .merge(sessions::routes(engine.clone()))
+        .merge(totals::routes(engine.clone()))
+        .merge(series::routes(engine.clone()))
         .merge(caller::routes())
         .merge(openapi::routes())
         .merge(dashboard::routes())

@@ -16,6 +16,7 @@ pub mod retry;
 pub mod revision;
 pub mod scan;
 pub mod submit;
+pub mod tally;
 pub mod trace;
 pub mod transitions;
 

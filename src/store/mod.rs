@@ -9,7 +9,9 @@ mod encoding;
 mod input;
 mod observer;
 mod open;
+pub mod piece;
 pub mod postgres;
+pub mod series;
 mod session;
 pub mod sqlite;
 mod task;
@@ -23,7 +25,9 @@ pub use input::{
 };
 pub use observer::{Committed, Connections, Observer};
 pub use open::{StoreSettings, is_postgres, open};
+pub use piece::PieceStore;
 pub use postgres::PostgresSettings;
+pub use series::SeriesStore;
 pub use session::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
     StreamMessage, StreamRow, StreamSeen,
@@ -340,7 +344,7 @@ pub struct UpstreamRow {
 
 /// A driver. Object-safe; every method may be called from any task. A method that writes returns after its commit.
 #[async_trait]
-pub trait Store: SessionStore + Send + Sync + 'static {
+pub trait Store: SessionStore + SeriesStore + PieceStore + Send + Sync + 'static {
     /// Stores a call, or finds the execution that takes it.
     async fn submit(&self, submit: Submit) -> Result<SubmitOutcome>;
 

@@ -105,9 +105,12 @@ async fn what_is_not_recorded_is_not_made() {
 
 /// Keeps the fields of lines that are faults.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<Vec<(String, String)>>>>);
+struct Lines(Arc<Mutex<Vec<Line>>>);
 
-struct Fields(Vec<(String, String)>);
+/// Fields and their values.
+type Line = Vec<(String, String)>;
+
+struct Fields(Line);
 
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {

@@ -36,6 +36,10 @@ fn browser_is_set_up() -> Result<(), String> {
 /// A scene in the browser; `outside` does what the scene says has to happen.
 async fn play(scene: &str, mut given: Value, mut outside: impl AsyncFnMut(&str)) {
     given["browser"] = json!(browser().unwrap());
+    // For a person who wants to look: every view as a picture.
+    if let Ok(folder) = std::env::var("DURABLE_MCP_SCREENSHOTS") {
+        given["folder"] = json!(folder);
+    }
     let mut node = Command::new("node")
         .arg(clients_folder().join("dashboard.mjs"))
         .args([scene, &given.to_string()])
@@ -132,6 +136,60 @@ async fn every_view_is_sound_on_a_desk_and_a_phone_by_day_and_night() {
     given["execution"] = json!(id);
     given["tool"] = json!("demo_echo");
     play("views", given, nothing).await;
+}
+
+/// A worker dies with two calls: one may run again, and does; of the other nobody knows the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_overview_counts_a_lost_attempt_and_its_recovery() {
+    skip_loudly!(browser_is_set_up());
+    let setup = Setup::new("").flag("--demo");
+    let (flag, config) = (setup.folder().join("again"), lasting(&setup));
+    // The first time it lasts, the second time it ends.
+    let script = format!("cat >/dev/null; if [ -e {0:?} ]; then echo done; else touch {0:?}; sleep 600; fi", flag);
+    let schema = setup.folder().join("any.json");
+    let again = format!(
+        "[tools.index]\ncommand = [\"sh\", \"-c\", {script:?}]\ndelivery = \"at_least_once\"\ninput_schema = {:?}\n",
+        schema.to_str().unwrap()
+    );
+    let mut program = setup.config(&(config + &again)).serve().await;
+    for number in 0..3 {
+        let call = begin(&program, "demo_echo", json!({"message": format!("hello {number}")})).await;
+        until(&program, &call, "completed").await;
+    }
+    let charge = begin(&program, "charge", json!({"order": 17})).await;
+    let index = begin(&program, "index", json!({})).await;
+    until(&program, &charge, "leased").await;
+    until(&program, &index, "leased").await;
+    eventually_async("the tool has begun", DEADLINE, async || flag.exists()).await;
+    program.kill_9().await;
+    let program = program.restart().await;
+    until(&program, &charge, "unknown").await;
+    until(&program, &index, "completed").await;
+    let mut given = page(&program);
+    given["cards"] = json!({"Attempts lost": 2, "Recovered": 1, "Became unknown": 1, "Outcome unknown": 1,
+        "Calls that ended": 4, "Failed": 0, "Stale writes rejected": 0, "Duplicates answered": 0, "Workers": 1});
+    play("overview", given, async |_: &str| {
+        let call = begin(&program, "demo_echo", json!({"message": "one more"})).await;
+        until(&program, &call, "completed").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_overview_of_nothing_is_no_failure_and_a_failure_is_not_nothing() {
+    skip_loudly!(browser_is_set_up());
+    let program = Setup::new("").flag("--demo").serve().await;
+    play("quiet", page(&program), nothing).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_is_small_and_its_first_view_is_there_within_a_second() {
+    skip_loudly!(browser_is_set_up());
+    let program = Setup::new("").flag("--demo").serve().await;
+    let mut given = page(&program);
+    given["files"] = json!(["/", "/dashboard.js", "/dashboard.css", "/icon.svg"]);
+    given["bytes_max"] = json!(60 * 1_024);
+    play("first", given, nothing).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

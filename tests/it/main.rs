@@ -2,6 +2,10 @@
 //! stands behind and in front of the program (fixture servers, client drivers) is in `tests/kit`, `tests/fixture` and
 //! `tests/clients`.
 
+mod api_access;
+mod api_numbers;
+mod api_payloads;
+mod api_schemathesis;
 mod auth;
 mod bench;
 mod bystander;

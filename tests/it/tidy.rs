@@ -35,7 +35,12 @@ const FLOORS: [(&str, u8); 10] = [
 const CLOCK: &str = "src/engine/clock.rs";
 
 /// Test files that may sleep, and why nothing better is to be had.
-const MAY_SLEEP: [(&str, &str); 9] = [
+const MAY_SLEEP: [(&str, &str); 11] = [
+    (
+        "src/store/postgres/tests/writing.rs",
+        "asks a database again what its other connections have done; how long a mark waits is what a test is about",
+    ),
+    ("src/store/postgres/tests/wakeups.rs", "changes come at any moment between two looks, which is what is measured"),
     (
         "src/worker/upstream/tests/guard.rs",
         "asks the system again whether a process is gone; its end signals nobody here",

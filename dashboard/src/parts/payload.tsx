@@ -1,27 +1,56 @@
 // An exact JSON text: as it is, or laid out for reading. Always text, never markup.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
+import type { Piece } from "../api";
 import { bytes } from "../words";
 import { Copy } from "./copy";
 
 /** A longer text is shown in part until somebody asks for all of it. */
 const SHOWN_MAX = 20_000;
 
-export function Payload({ name, text }: { name: string; text: string }) {
+interface Props {
+  name: string;
+  /** Of how many it is, it says. */
+  first: Pick<Piece, "text" | "pieces">;
+  more?: (number: number) => Promise<Piece>;
+}
+
+export function Payload({ name, first, more }: Props) {
+  const [text, setText] = useState(first.text);
+  const [read, setRead] = useState(1);
   const [exact, setExact] = useState(false);
   const [all, setAll] = useState(false);
-  const shown = exact ? text : laidOut(text);
+  const [problem, setProblem] = useState<string>();
+  useEffect(() => {
+    setText(first.text);
+    setRead(1);
+  }, [first.text, first.pieces]);
+  // What is there in part has no end, and so no lay-out.
+  const whole = first.pieces === 1;
+  const shown = exact || !whole ? text : laidOut(text);
   const cut = !all && shown.length > SHOWN_MAX;
+  const next = () =>
+    more?.(read).then(
+      (piece) => {
+        setText(text + piece.text);
+        setRead(read + 1);
+        setProblem(undefined);
+      },
+      (error: unknown) => setProblem(error instanceof Error ? error.message : String(error)),
+    );
   return (
     <figure class="payload">
       <figcaption>
-        <strong>{name}</strong> <span class="quiet">{bytes(new Blob([text]).size)}</span>
-        <button aria-pressed={exact} onClick={() => setExact(!exact)}>
-          {exact ? "Lay out" : "Exact text"}
-        </button>
-        <Copy what="the exact text" text={text} />
+        <strong>{name}</strong> <span class="quiet">{whole ? bytes(new Blob([text]).size) : `large: ${read} of ${first.pieces} pieces are here`}</span>
+        {whole && (
+          <button aria-pressed={exact} onClick={() => setExact(!exact)}>
+            {exact ? "Lay out" : "Exact text"}
+          </button>
+        )}
+        {read === first.pieces && <Copy what="the exact text" text={text} />}
       </figcaption>
       <pre tabIndex={0} aria-label={name}>{cut ? shown.slice(0, SHOWN_MAX) : shown}</pre>
-      {cut && <button onClick={() => setAll(true)}>Show all of it</button>}
+      {cut && <button onClick={() => setAll(true)}>Show all that is here</button>} {read < first.pieces && <button onClick={next}>Get the next piece</button>}
+      {problem && <p role="alert">{problem}</p>}
     </figure>
   );
 }

@@ -1,6 +1,6 @@
 // One call: why it stands where it stands, its life over workers, its log, its payloads, and what can be ordered.
 import { useEffect, useState } from "preact/hooks";
-import { get, getText, type Ending, type Event, type Execution as Row, type Why } from "../api";
+import { get, Problem, type Event, type Execution as Row, type Piece, type Why } from "../api";
 import { caller, may } from "../access";
 import { useLive } from "../live";
 import { useLoad, useNow } from "../load";
@@ -197,66 +197,39 @@ function Payloads({ row }: { row: Row }) {
   );
 }
 
+/** The first piece of an exact text; absent when there is none. */
+async function first(row: Row, kind: string, signal: AbortSignal): Promise<Piece | undefined> {
+  return piece(row, kind, 0, signal).catch((error: unknown) => {
+    if (error instanceof Problem && error.code === "not_found") return undefined;
+    throw error;
+  });
+}
+
+function piece(row: Row, kind: string, number: number, signal?: AbortSignal): Promise<Piece> {
+  return get<Piece>(`/api/v1/executions/${row.id}/payloads/${kind}?piece=${number}`, signal);
+}
+
 function Texts({ row }: { row: Row }) {
+  const kind = row.state === "failed" ? "error" : "result";
   const loaded = useLoad(`${row.id} ${row.updated_at}`, async (signal) => {
-    const line = await getText(`/api/v1/executions/export?id_prefix=${row.id}`, signal);
-    const ending = await getText(`/api/v1/executions/${row.id}/result`, signal);
-    return { args: member(line, "arguments"), ending: JSON.parse(ending) as Ending, text: member(ending, "result") ?? member(ending, "rpc_error") };
+    const [args, ending] = await Promise.all([first(row, "arguments", signal), first(row, kind, signal)]);
+    return { args, ending };
   });
   if (loaded.problem) return <Failure problem={loaded.problem} reload={loaded.reload} />;
   if (!loaded.data) return <Loading />;
-  const { args, ending, text } = loaded.data;
+  const { args, ending } = loaded.data;
+  const more = (kind: string) => (number: number) => piece(row, kind, number);
   return (
     <>
-      {args === undefined ? <Empty>The arguments were deleted by retention.</Empty> : <Payload name="Arguments" text={args} />}
-      {args !== undefined && <Copy what="as a command" text={command(row, args)} />}
-      {text !== undefined ? (
-        <Payload name={ending.rpc_error ? "Error of the server" : "Result"} text={text} />
+      {args ? <Payload name="Arguments" first={args} more={more("arguments")} /> : <Empty>The arguments were deleted by retention.</Empty>}
+      {args?.pieces === 1 && <Copy what="as a command" text={command(row, args.text)} />}
+      {ending ? (
+        <Payload name={kind === "error" ? "Error of the server" : "Result"} first={ending} more={more(kind)} />
       ) : (
-        <Empty>{ending.deleted ? "The result was deleted by retention." : "There is no result."}</Empty>
+        <Empty>{row.state === "completed" ? "The result was deleted by retention." : "There is no result."}</Empty>
       )}
     </>
   );
-}
-
-/** The exact text of a member of an object: parsing would change its numbers. */
-export function member(json: string, name: string): string | undefined {
-  const wanted = JSON.stringify(name);
-  let depth = 0;
-  for (let at = 0; at < json.length; at++) {
-    const letter = json[at];
-    if (letter === "{" || letter === "[") depth++;
-    else if (letter === "}" || letter === "]") depth--;
-    else if (letter === '"') {
-      const end = endOfString(json, at);
-      const isName = depth === 1 && /^\s*:/.test(json.slice(end, end + 8));
-      if (isName && json.slice(at, end) === wanted) {
-        const from = json.indexOf(":", end) + 1;
-        const text = json.slice(from, endOfValue(json, from)).trim();
-        return text === "null" ? undefined : text;
-      }
-      at = end - 1;
-    }
-  }
-  return undefined;
-}
-
-function endOfString(json: string, from: number): number {
-  let at = from + 1;
-  while (at < json.length && json[at] !== '"') at += json[at] === "\\" ? 2 : 1;
-  return at + 1;
-}
-
-function endOfValue(json: string, from: number): number {
-  let depth = 0;
-  for (let at = from; at < json.length; at++) {
-    const letter = json[at];
-    if (letter === '"') at = endOfString(json, at) - 1;
-    else if (letter === "{" || letter === "[") depth++;
-    else if ((letter === "}" || letter === "]") && depth-- === 0) return at;
-    else if (letter === "," && depth === 0) return at;
-  }
-  return json.length;
 }
 
 /** The call as the command line makes it; the quotes are a POSIX shell's. */

@@ -99,7 +99,7 @@ export function OneTool({ name }: { name: string }) {
                 </tbody>
               </table>
             </section>
-            {tool.definition && <Payload name="Its definition" text={JSON.stringify(tool.definition)} />}
+            {tool.definition && <Payload name="Its definition" first={{ text: JSON.stringify(tool.definition), pieces: 1 }} />}
           </>
         )}
       </Shown>

@@ -19,16 +19,18 @@ pub struct DbArgs {
 #[derive(Debug, Subcommand)]
 pub enum DbCommand {
     /// Bring the schema of the store to the one this program works with, for servers that only check it.
-    #[command(after_help = "Example:\n  durable-mcp db migrate")]
+    #[command(after_help = "Examples:\n  durable-mcp db migrate\n\n\
+                            On PostgreSQL, as the owner of the tables:\n  \
+                            $ durable-mcp db migrate --role durable_mcp_serve")]
     Migrate(MigrateArgs),
-    /// Show size, schema, executions per state, processes and free disk of every store; also while a server runs.
+    /// Show size, schema, executions per state and processes of every store; also while a server runs.
     #[command(after_help = "Example:\n  durable-mcp db status")]
     Status(DbReadArgs),
     /// Copy a store into one file while calls go on; the copy is checked before it gets its name.
     #[command(after_help = "Examples:\n  durable-mcp db backup durable-mcp.backup.db\n  \
                             durable-mcp db backup durable-mcp.archive --archive")]
     Backup(BackupArgs),
-    /// Put a backup, a copy or an archive, in the place of a store that no process uses.
+    /// Put a backup, a copy or an archive, in the place of a file that no process uses, or into an empty database.
     #[command(after_help = "Example:\n  durable-mcp db restore durable-mcp.backup.db --into sqlite:restored.db")]
     Restore(RestoreArgs),
     /// Delete what retention no longer keeps, now; executions whose outcome is unknown stay.
@@ -37,11 +39,51 @@ pub enum DbCommand {
     /// Check every execution against its events, payloads and keys, and the file itself.
     #[command(after_help = "Example:\n  durable-mcp db verify")]
     Verify(DbReadArgs),
+    /// Prove that a PostgreSQL database, or one that speaks its protocol, keeps what a store promises: every case of the
+    /// suite in a schema of its own, which is dropped after it.
+    #[command(after_help = "Example:\n  durable-mcp db conformance --url postgres://admin@db.example/durable --json")]
+    Conformance(ConformanceArgs),
+}
+
+/// `db conformance`.
+#[derive(Debug, Args)]
+pub struct ConformanceArgs {
+    /// The database. Its user has to be allowed to make schemas there; nothing outside of them is touched.
+    #[arg(long, value_name = "URL", env = "DURABLE_MCP_CONFORMANCE_URL", hide_env_values = true)]
+    pub url: String,
+    /// How far transactions are kept apart.
+    #[arg(long, value_enum, default_value_t = IsolationFlag::Serializable)]
+    pub isolation: IsolationFlag,
+    /// The URL leads to a pooler in transaction mode.
+    #[arg(long)]
+    pub pooled: bool,
+    /// Only cases whose name holds this text.
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// How long a case may take.
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration)]
+    pub timeout: Millis,
+    /// The report as JSON, one object a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// An isolation level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum IsolationFlag {
+    /// The default of the store.
+    Serializable,
+    /// Each statement sees what was committed before it.
+    ReadCommitted,
 }
 
 /// `db migrate`.
 #[derive(Debug, Args)]
 pub struct MigrateArgs {
+    /// PostgreSQL: make this role, or grant it, what a process that serves needs: no change of the schema, and a log it can
+    /// only add to.
+    #[arg(long, value_name = "NAME")]
+    pub role: Option<String>,
     #[command(flatten)]
     pub configuration: ConfigFlags,
 }

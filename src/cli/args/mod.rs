@@ -27,7 +27,10 @@ pub use call::CallArgs;
 pub use completions::{CompletionsArgs, ManArgs};
 pub use config::{ConfigArgs, ConfigCommand};
 pub use connect::ConnectArgs;
-pub use db::{BackupArgs, DbArgs, DbCommand, DbReadArgs, MigrateArgs, PruneArgs, RestoreArgs, StoreFlags};
+pub use db::{
+    BackupArgs, ConformanceArgs, DbArgs, DbCommand, DbReadArgs, IsolationFlag, MigrateArgs, PruneArgs, RestoreArgs,
+    StoreFlags,
+};
 pub use demo::{DemoArgs, DemoCommand, SceneArgs, StackArgs};
 pub use doctor::DoctorArgs;
 pub use executions::{
@@ -115,7 +118,7 @@ pub enum Command {
     /// Check, show or describe the configuration.
     #[command(after_help = "Example:\n  durable-mcp config check --config durable-mcp.toml")]
     Config(ConfigArgs),
-    /// Look after the store: migrate, status, backup, restore, prune, verify.
+    /// Look after the store: migrate, status, backup, restore, prune, verify, conformance.
     #[command(after_help = "Example:\n  durable-mcp db status")]
     Db(DbArgs),
     /// Find what is wrong with configuration, servers, port, store and clock; silent when nothing is.

@@ -1,9 +1,9 @@
 //! `db backup FILE`: a copy of one store as of one moment, made while calls go on: of the SQLite file as it is, which is
-//! quick and opens as a store, or an archive, whose form no database owns.
+//! quick and opens as a store, or an archive, whose form no database owns. A database is backed up into archives only.
 
 use std::ops::ControlFlow;
 
-use super::place::StoreFile;
+use super::place::{Place, StoreFile};
 use super::progress::Progress;
 use super::{blocking, place, size, verify};
 use crate::cli::args::BackupArgs;
@@ -15,14 +15,25 @@ use crate::store::{Error, Result as StoreResult};
 /// Runs the command.
 pub async fn run(args: BackupArgs) -> Result<Exit, Failure> {
     let loaded = args.place.configuration.load(|_| {})?;
-    let store = place::one(&args.place, &loaded)?;
+    let place = place::one(&args.place, &loaded)?;
     if args.file.exists() && !args.force {
         let error = format!("{} exists already", args.file.display());
         return Err(Failure::new(Exit::Conflict, error).next("name another file, or add --force to replace it"));
     }
-    if args.archive {
-        return archive(&args, &store).await;
-    }
+    let store = match (place, args.archive) {
+        (Place::File(store), false) => store,
+        (Place::File(store), true) => return archive(&args, Source::Sqlite(store.path.clone()), &shown(&store)).await,
+        (Place::Database(database), true) => {
+            let shown = database.shown();
+            return archive(&args, Source::Postgres(database.url, database.settings), &shown).await;
+        }
+        (Place::Database(_), false) => {
+            return Err(Failure::usage("this store is a database, and only an SQLite file can be copied as it is").next(
+                "add --archive for rows in a form that no database owns, or use the database's own means (pg_dump, WAL \
+                 archiving)",
+            ));
+        }
+    };
     let (from, to, replace, check) = (store.path.clone(), args.file.clone(), args.force, !args.no_check);
     let verified = blocking(move || {
         let mut verified = None;
@@ -56,13 +67,16 @@ pub async fn run(args: BackupArgs) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-async fn archive(args: &BackupArgs, store: &StoreFile) -> Result<Exit, Failure> {
-    let source = Source::Sqlite(store.path.clone());
+fn shown(store: &StoreFile) -> String {
+    store.path.display().to_string()
+}
+
+async fn archive(args: &BackupArgs, source: Source, shown: &str) -> Result<Exit, Failure> {
     let carried = transfer::into_archive(&source, &args.file, args.force, !args.no_check).await;
     let carried = carried.map_err(Failure::from).map_err(advise)?;
     let bytes = args.file.metadata().map_or(0, |metadata| metadata.len());
     let checked = carried.verified.map_or("not checked".to_owned(), |verified| verify::sentence(&verified));
-    eprintln!("{} is an archive of {} ({}): {checked}", args.file.display(), store.path.display(), size(bytes));
+    eprintln!("{} is an archive of {shown} ({}): {checked}", args.file.display(), size(bytes));
     Ok(Exit::Ok)
 }
 

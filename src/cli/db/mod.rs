@@ -1,7 +1,9 @@
-//! `db migrate|status|backup|restore|prune|verify`: the files behind executions, of this configuration or of every store of this
-//! user. Knows no SQL: the store's driver does the work.
+//! `db migrate|status|backup|restore|prune|verify|conformance`: the files and databases behind executions, of this
+//! configuration or of every store of this user. Knows no SQL: the store's driver does the work.
 
 mod backup;
+mod conformance;
+mod database;
 mod migrate;
 mod place;
 mod progress;
@@ -10,12 +12,14 @@ mod restore;
 pub mod status;
 pub mod verify;
 
+pub use conformance::ConformanceView;
 pub use prune::PruneView;
 pub use status::disk_free;
 
 use super::args::{DbArgs, DbCommand};
 use super::failure::{Exit, Failure};
 use super::output::Output;
+use super::stage::folder::Folder;
 use crate::store;
 
 /// Runs the command.
@@ -27,6 +31,7 @@ pub async fn run(args: DbArgs, out: Output) -> Result<Exit, Failure> {
         DbCommand::Restore(args) => restore::run(args).await,
         DbCommand::Prune(args) => prune::run(args, out).await,
         DbCommand::Verify(args) => verify::run(args, out).await,
+        DbCommand::Conformance(args) => conformance::run(args, out).await,
     }
 }
 
@@ -34,6 +39,11 @@ pub async fn run(args: DbArgs, out: Output) -> Result<Exit, Failure> {
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> store::Result<T> + Send + 'static) -> Result<T, Failure> {
     let done = tokio::task::spawn_blocking(work).await;
     Ok(done.map_err(|error| Failure::new(Exit::Failure, format!("the work was lost: {error}")))??)
+}
+
+/// A private folder for rows of a database that are checked here, gone when it is dropped.
+fn scratch() -> Result<Folder, Failure> {
+    Folder::make("checked", false)
 }
 
 fn json(view: &impl serde::Serialize) -> Result<String, Failure> {

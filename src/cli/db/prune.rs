@@ -5,14 +5,15 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::place::{self, StoreFile};
+use super::place::{self, Place};
 use super::progress::Progress;
 use super::{blocking, json};
 use crate::cli::args::PruneArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::engine::clock::Clock;
-use crate::store::{self, Pruned, Retention, Store, StoreSettings, sqlite};
+use crate::serve::settings;
+use crate::store::{self, Pruned, Retention, Store, postgres, sqlite};
 
 /// Executions in one commit.
 const BATCH: usize = 100;
@@ -37,7 +38,7 @@ pub struct PruneView {
 /// Runs the command.
 pub async fn run(args: PruneArgs, out: Output) -> Result<Exit, Failure> {
     let loaded = args.place.configuration.load(|_| {})?;
-    let file = place::one(&args.place, &loaded)?;
+    let place = place::one(&args.place, &loaded)?;
     let configured = &loaded.config.retention;
     let retention = Retention {
         payloads_ms: args.older_than.map_or(configured.payloads.0, |span| span.0),
@@ -48,14 +49,24 @@ pub async fn run(args: PruneArgs, out: Output) -> Result<Exit, Failure> {
         batch: BATCH,
     };
     let now_ms = Clock::System.now_ms();
-    let path = file.path.clone();
-    let wanted = blocking(move || sqlite::prune_preview(&path, retention, now_ms)).await?;
+    let (name, url, wanted) = match place {
+        Place::File(file) => {
+            let (path, url) = (file.path.clone(), format!("sqlite:{}", file.path.display()));
+            (file.name, url, blocking(move || sqlite::prune_preview(&path, retention, now_ms)).await?)
+        }
+        Place::Database(database) => {
+            let wanted = postgres::prune_preview(&database.url, &database.settings, retention, now_ms).await?;
+            (database.name, database.url, wanted)
+        }
+    };
+    let mut settings = settings::store(&loaded.config);
+    settings.postgres.migrates = false;
     let pruned = match args.dry_run {
         true => wanted,
-        false => prune(&file, retention, (now_ms, wanted)).await?,
+        false => prune(&*store::open(&url, &settings).await?, retention, (now_ms, wanted)).await?,
     };
     let view = PruneView {
-        store: file.name.clone(),
+        store: name,
         dry_run: args.dry_run,
         executions: pruned.executions as u64,
         payloads: pruned.payloads as u64,
@@ -71,20 +82,22 @@ pub async fn run(args: PruneArgs, out: Output) -> Result<Exit, Failure> {
         view.executions, view.payloads, view.keys
     ))?;
     if !args.dry_run && pruned.executions + pruned.payloads > 0 {
-        eprintln!("the file keeps its size; what is free in it is used again");
+        match store::is_postgres(&url) {
+            true => eprintln!("the room is free for new rows once the database has vacuumed"),
+            false => eprintln!("the file keeps its size; what is free in it is used again"),
+        }
     }
     Ok(Exit::Ok)
 }
 
-async fn prune(file: &StoreFile, retention: Retention, (now_ms, wanted): (i64, Pruned)) -> Result<Pruned, Failure> {
-    let store = store::open(&format!("sqlite:{}", file.path.display()), &StoreSettings::default()).await?;
+async fn prune(store: &dyn Store, retention: Retention, (now_ms, wanted): (i64, Pruned)) -> Result<Pruned, Failure> {
     let mut pruned = Pruned::default();
     let bar = Progress::new("executions");
     // Whole executions first: then what is counted as payloads alone is what stays without them.
     let rounds = [Retention { payloads_ms: NEVER_MS, ..retention }, Retention { executions_ms: NEVER_MS, ..retention }];
     let mut ended = Ok(());
     for round in rounds {
-        ended = all(&*store, round, now_ms, &mut |more| {
+        ended = all(store, round, now_ms, &mut |more| {
             pruned.executions += more.executions;
             pruned.payloads += more.payloads;
             pruned.keys += more.keys;

@@ -1,29 +1,35 @@
 //! `db restore FILE`: checks the backup, puts it in the place of a store that nobody uses, and says what becomes of the
 //! calls that had not ended when the backup was made.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::place::{self, StoreFile};
+use super::place::{self, Database, Place, StoreFile};
 use super::progress::Progress;
-use super::{blocking, verify};
+use super::{blocking, scratch, verify};
 use crate::cli::args::RestoreArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::stores::make_private_folder;
 use crate::engine::clock::Clock;
 use crate::model::execution::State;
-use crate::store::sqlite::{self, FileStatus, Restore, Restored, Verified};
+use crate::store::postgres;
+use crate::store::sqlite::{self, Restore, Restored, Verified};
 use crate::store::transfer::{self, Source};
 
 /// Runs the command.
 pub async fn run(args: RestoreArgs) -> Result<Exit, Failure> {
     let loaded = args.place.configuration.load(|_| {})?;
-    let store = match &args.into {
-        Some(text) => StoreFile::of("restored", &url(text))?,
+    let place = match &args.into {
+        Some(text) => Place::of("restored", &url(text), &loaded)?,
         None => place::target(&args.place, &loaded)?,
     };
     if !args.file.exists() {
         return Err(Failure::new(Exit::NotFound, format!("there is no backup at {}", args.file.display())));
     }
+    let store = match place {
+        Place::File(store) => store,
+        Place::Database(database) => return into_database(&args, &database).await,
+    };
     make_folder(&store)?;
     let (restored, verified) = match Source::of_file(&args.file) {
         Source::Sqlite(_) => copy(&args, &store).await?,
@@ -39,7 +45,24 @@ pub async fn run(args: RestoreArgs) -> Result<Exit, Failure> {
     if let Some(old) = restored.old {
         eprintln!("the store that was there is now {}", old.display());
     }
-    in_flight(&status).iter().for_each(|line| eprintln!("{line}"));
+    in_flight(&status.states).iter().for_each(|line| eprintln!("{line}"));
+    Ok(Exit::Ok)
+}
+
+/// Rows of a file or an archive into an empty database.
+async fn into_database(args: &RestoreArgs, database: &Database) -> Result<Exit, Failure> {
+    if args.force {
+        return Err(Failure::usage("--force puts a file aside, and the store to make is a database")
+            .next("restore into an empty database, or into a schema of its own (store.schema)"));
+    }
+    let scratch = scratch()?;
+    let (source, to) = (Source::of_file(&args.file), (database.url.as_str(), &*database.settings));
+    let carried = transfer::into_postgres(&source, to, &scratch.path().join("checked.db")).await;
+    let carried = carried.map_err(Failure::from).map_err(advise)?;
+    let verified = carried.verified.unwrap_or_default();
+    eprintln!("{} holds the backup: {}", database.shown(), verify::sentence(&verified));
+    let status = postgres::status(&database.url, &database.settings, Clock::System.now_ms()).await?;
+    in_flight(&status.states).iter().for_each(|line| eprintln!("{line}"));
     Ok(Exit::Ok)
 }
 
@@ -81,6 +104,9 @@ fn url(text: &str) -> String {
 
 fn advise(failure: Failure) -> Failure {
     let next = match &failure.error {
+        error if error.contains("the database holds") => {
+            return Failure { exit: Exit::Conflict as u8, ..failure }.next("the database was left as it is");
+        }
         error if error.contains("is in use") => "stop the processes that use it first; --force does not help here",
         error if error.contains("holds executions") || error.ends_with("is damaged") => {
             "add --force to put it aside, or name another store with --into"
@@ -94,8 +120,8 @@ fn advise(failure: Failure) -> Failure {
 }
 
 /// What the next start does with what had not ended.
-fn in_flight(status: &FileStatus) -> Vec<String> {
-    let count = |states: &[State]| states.iter().filter_map(|state| status.states.get(state)).sum::<u64>();
+fn in_flight(counts: &BTreeMap<State, u64>) -> Vec<String> {
+    let count = |states: &[State]| states.iter().filter_map(|state| counts.get(state)).sum::<u64>();
     let (leased, waiting) = (count(&[State::Leased, State::Waiting]), count(&[State::Ready, State::Scheduled]));
     let mut lines = Vec::new();
     if leased > 0 {

@@ -1,4 +1,4 @@
-//! `db status`: one look at each store's file. Migrates and changes nothing, and works beside a running server.
+//! `db status`: one look at each store. Migrates and changes nothing, and works beside a running server.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +6,8 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::place::{self, StoreFile};
+use super::database::DatabaseView;
+use super::place::{self, Place, StoreFile};
 use super::{blocking, json, size};
 use crate::cli::args::DbReadArgs;
 use crate::cli::failure::{Exit, Failure};
@@ -14,8 +15,28 @@ use crate::cli::output::{Output, printable};
 use crate::engine::clock::Clock;
 use crate::engine::view::Time;
 use crate::model::execution::State;
+use crate::store::postgres;
 use crate::store::sqlite::{self, FileStatus};
 use crate::store::{Result as StoreResult, SqliteSettings};
+
+/// A line of `db status --json`: a file has a `file_bytes`, a database a `vendor`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum StatusLine {
+    /// Of an SQLite file.
+    File(StatusView),
+    /// Of a PostgreSQL database.
+    Database(DatabaseView),
+}
+
+impl StatusLine {
+    fn lines(&self) -> Vec<(&'static str, String)> {
+        match self {
+            StatusLine::File(view) => view.lines(),
+            StatusLine::Database(view) => view.lines(),
+        }
+    }
+}
 
 /// A store's file.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -128,19 +149,14 @@ impl StatusView {
 /// Runs the command.
 pub async fn run(args: DbReadArgs, out: Output) -> Result<Exit, Failure> {
     let loaded = args.place.configuration.load(|_| {})?;
-    let files = place::all(&args.place, &loaded)?;
-    if files.is_empty() {
+    let places = place::all(&args.place, &loaded)?;
+    if places.is_empty() {
         eprintln!("there is no store yet; the first start of `durable-mcp serve` or `wrap` makes it");
     }
     let (mut first, mut failed) = (true, None);
-    for file in files {
-        let path = file.path.clone();
-        let status = match blocking(move || -> StoreResult<FileStatus> {
-            sqlite::status(&path, Clock::System.now_ms())
-        })
-        .await
-        {
-            Ok(status) => status,
+    for place in places {
+        let view = match look(&place).await {
+            Ok(view) => view,
             // One that can not be read must not hide the others.
             Err(failure) => {
                 failure.print();
@@ -148,7 +164,6 @@ pub async fn run(args: DbReadArgs, out: Output) -> Result<Exit, Failure> {
                 continue;
             }
         };
-        let view = StatusView::of(&file, &status);
         if args.json {
             out.line(&json(&view)?)?;
             continue;
@@ -164,6 +179,21 @@ pub async fn run(args: DbReadArgs, out: Output) -> Result<Exit, Failure> {
         }
     }
     Ok(failed.unwrap_or(Exit::Ok))
+}
+
+async fn look(place: &Place) -> Result<StatusLine, Failure> {
+    let now_ms = Clock::System.now_ms();
+    match place {
+        Place::File(file) => {
+            let path = file.path.clone();
+            let status = blocking(move || -> StoreResult<FileStatus> { sqlite::status(&path, now_ms) }).await?;
+            Ok(StatusLine::File(StatusView::of(file, &status)))
+        }
+        Place::Database(database) => {
+            let status = postgres::status(&database.url, &database.settings, now_ms).await?;
+            Ok(StatusLine::Database(DatabaseView::of(database, &status)))
+        }
+    }
 }
 
 /// Bytes that this user may still write to the disk of `path`.

@@ -1,4 +1,5 @@
-//! `db verify`: every store against the rules of the store, one line for each that does not hold. Changes nothing.
+//! `db verify`: every store against the rules of the store, one line for each that does not hold. Changes nothing. Of a
+//! database one moment is copied into a private file first, and that is checked.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -7,13 +8,14 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::place::{self, StoreFile};
+use super::place::{self, Place};
 use super::progress::Progress;
-use super::{blocking, json};
+use super::{blocking, json, scratch};
 use crate::cli::args::DbReadArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::{Output, printable};
 use crate::store::sqlite::{self, Told, Verified};
+use crate::store::transfer::{self, Source};
 use crate::store::verify::Finding;
 
 /// A line of `db verify --json`: findings as they are made, then one `store` for each store.
@@ -36,7 +38,7 @@ pub enum VerifyView {
     Store {
         /// `default`, or the name of a `wrap`.
         store: String,
-        /// Its file.
+        /// Its file, or its address without the password.
         path: String,
         /// Executions.
         executions: u64,
@@ -54,13 +56,17 @@ pub enum VerifyView {
 /// Runs the command.
 pub async fn run(args: DbReadArgs, out: Output) -> Result<Exit, Failure> {
     let loaded = args.place.configuration.load(|_| {})?;
-    let files = place::all(&args.place, &loaded)?;
-    if files.is_empty() {
+    let places = place::all(&args.place, &loaded)?;
+    if places.is_empty() {
         eprintln!("there is no store yet; the first start of `durable-mcp serve` or `wrap` makes it");
     }
     let mut exit = Exit::Ok;
-    for file in files {
-        let verified = match check(&file, out.clone(), args.json).await {
+    for place in places {
+        let (name, shown) = match &place {
+            Place::File(file) => (file.name.clone(), file.path.display().to_string()),
+            Place::Database(database) => (database.name.clone(), database.shown()),
+        };
+        let verified = match check(place, (name.clone(), out.clone()), args.json).await {
             Ok(verified) => verified,
             // One that can not be read must not hide the others.
             Err(failure) if !failure.error.is_empty() => {
@@ -74,16 +80,15 @@ pub async fn run(args: DbReadArgs, out: Output) -> Result<Exit, Failure> {
             exit = Exit::Failure;
         }
         if args.json {
-            out.line(&json(&summary(&file, &verified))?)?;
+            out.line(&json(&summary(name, shown, &verified))?)?;
         } else {
-            eprintln!("{}: {}", file.name, sentence(&verified));
+            eprintln!("{name}: {}", sentence(&verified));
         }
     }
     Ok(exit)
 }
 
-async fn check(file: &StoreFile, out: Output, as_json: bool) -> Result<Verified, Failure> {
-    let (path, name) = (file.path.clone(), file.name.clone());
+async fn check(place: Place, (name, out): (String, Output), as_json: bool) -> Result<Verified, Failure> {
     let line = move |finding: &Finding| -> Result<(), Failure> {
         let execution = finding.execution.clone();
         match as_json {
@@ -101,16 +106,23 @@ async fn check(file: &StoreFile, out: Output, as_json: bool) -> Result<Verified,
     };
     let told = Arc::new(std::sync::Mutex::new(None));
     let broken = told.clone();
-    let verified = blocking(move || {
-        verify(&path, &mut |finding| match line(finding) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(failure) => {
-                *told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(failure);
-                ControlFlow::Break(())
-            }
-        })
-    })
-    .await?;
+    let mut found = move |finding: &Finding| match line(finding) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(failure) => {
+            *told.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(failure);
+            ControlFlow::Break(())
+        }
+    };
+    let verified = match place {
+        Place::File(file) => blocking(move || verify(&file.path, &mut found)).await?,
+        Place::Database(database) => {
+            let folder = scratch()?;
+            let source = Source::Postgres(database.url, database.settings);
+            let progress = Progress::new("executions");
+            let tell = move |told: Told| telling(&progress, told, &mut found);
+            transfer::verify(&source, &folder.path().join("checked.db"), tell).await?
+        }
+    };
     let failure = broken.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
     failure.map_or(Ok(verified), Err)
 }
@@ -121,7 +133,11 @@ pub(super) fn verify(
     found: &mut dyn FnMut(&Finding) -> ControlFlow<()>,
 ) -> crate::store::Result<Verified> {
     let progress = Progress::new("executions");
-    sqlite::verify(path, &mut |told| match told {
+    sqlite::verify(path, &mut |told| telling(&progress, told, found))
+}
+
+fn telling(progress: &Progress, told: Told, found: &mut dyn FnMut(&Finding) -> ControlFlow<()>) -> ControlFlow<()> {
+    match told {
         Told::Progress { done, total } => {
             progress.set(done, total);
             ControlFlow::Continue(())
@@ -131,7 +147,7 @@ pub(super) fn verify(
             progress.aside(|| next = found(&finding));
             next
         }
-    })
+    }
 }
 
 /// A finding for people: `default: fold: 0198c3f2-…: the row is not its events' fold: state`.
@@ -155,10 +171,10 @@ pub(super) fn sentence(verified: &Verified) -> String {
     format!("{executions} executions, {events} events, {payloads} payloads, {keys} keys: {verdict}")
 }
 
-fn summary(file: &StoreFile, verified: &Verified) -> VerifyView {
+fn summary(store: String, path: String, verified: &Verified) -> VerifyView {
     VerifyView::Store {
-        store: file.name.clone(),
-        path: file.path.display().to_string(),
+        store,
+        path,
         executions: verified.executions,
         events: verified.events,
         payloads: verified.payloads,

@@ -21,7 +21,7 @@ pub enum Status {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Check {
     /// What was looked at: `configuration`, `command`, `handshake`, `stdout`, `server`, `port`, `store`, `files`, `disk`,
-    /// `clock` or `client`; with `--ready` only `ready`.
+    /// `clock` or `client`, of a database also `isolation`, `tls` and `log`; with `--ready` only `ready`.
     pub check: &'static str,
     /// Which of them, such as a server's name; null when there is one.
     pub subject: Option<String>,

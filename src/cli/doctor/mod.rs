@@ -5,6 +5,7 @@ mod check;
 mod clients;
 mod clock;
 mod command;
+mod database;
 mod disk;
 mod port;
 mod ready;
@@ -21,6 +22,8 @@ use super::output::Output;
 use super::stores;
 use crate::config::Loaded;
 use crate::engine::clock::Clock;
+use crate::serve::settings;
+use crate::store::is_postgres;
 
 /// Runs the command.
 pub async fn run(args: DoctorArgs, out: Output) -> Result<Exit, Failure> {
@@ -60,10 +63,13 @@ fn configuration(loaded: &Loaded) -> Check {
 }
 
 async fn around_the_store(args: &DoctorArgs, loaded: &Loaded) -> Result<Vec<Check>, Failure> {
-    let mut files = Vec::new();
+    let (mut files, mut of_databases) = (Vec::new(), Vec::new());
     for (name, url) in stores::urls(&args.configuration, loaded) {
         if let Some(path) = stores::sqlite_path(&url) {
             files.push((name, path));
+        } else if is_postgres(&url) {
+            let settings = settings::store(&loaded.config).postgres;
+            of_databases.extend(database::check(&name, &url, &settings).await);
         }
     }
     let data_dir = loaded.data_dir.clone();
@@ -85,7 +91,9 @@ async fn around_the_store(args: &DoctorArgs, loaded: &Loaded) -> Result<Vec<Chec
         checks
     };
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Failure::new(Exit::Failure, format!("the check was lost: {error}")))
+    let around = done.map_err(|error| Failure::new(Exit::Failure, format!("the check was lost: {error}")))?;
+    of_databases.extend(around);
+    Ok(of_databases)
 }
 
 fn tell(checks: &[Check], args: &DoctorArgs, out: &Output) -> Result<(), Failure> {

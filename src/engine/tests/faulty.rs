@@ -9,6 +9,8 @@ use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
 use crate::model::execution::{Head, State};
 use crate::model::id::{ExecutionId, ProcessId};
+use crate::store::piece::{Piece, PieceStore};
+use crate::store::series::{Log, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, Whose};
 use crate::store::{
     self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
@@ -105,6 +107,33 @@ impl SessionStore for Faulty {
     }
     async fn prune_sessions(&self, retention: SessionRetention) -> Result<usize> {
         self.inner.prune_sessions(retention).await
+    }
+}
+
+#[async_trait]
+impl PieceStore for Faulty {
+    async fn payload_piece(&self, id: ExecutionId, kind: PayloadKind, number: u32) -> Result<Option<Piece>> {
+        self.inner.payload_piece(id, kind, number).await
+    }
+}
+
+#[async_trait]
+impl SeriesStore for Faulty {
+    async fn standing(&self, whose: Whose, now_ms: i64) -> Result<Standing> {
+        self.inner.standing(whose, now_ms).await
+    }
+    async fn logs(&self, ids: Vec<ExecutionId>) -> Result<Vec<Log>> {
+        self.inner.logs(ids).await
+    }
+    async fn series_closed_until(&self) -> Result<i64> {
+        self.inner.series_closed_until().await
+    }
+    async fn put_series(&self, put: PutSeries) -> Result<()> {
+        self.pass("put_series")?;
+        self.inner.put_series(put).await
+    }
+    async fn series(&self, query: SeriesQuery) -> Result<Vec<SeriesRow>> {
+        self.inner.series(query).await
     }
 }
 

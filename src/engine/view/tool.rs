@@ -42,7 +42,7 @@ pub type SourceOf = Arc<dyn Fn(&Tool, &str) -> SettingSource + Send + Sync>;
 pub struct SettingView {
     /// The value of a setting that is no duration; null: off.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<Value>)]
     pub value: Option<Value>,
     /// The value of a duration, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -115,7 +115,7 @@ pub(in crate::http) struct Job<'a> {
     #[schema(value_type = Object)]
     steps: Steps<'a>,
     /// The newest checkpoint of earlier attempts.
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<serde_json::Value>)]
     checkpoint: Option<&'a RawValue>,
 }
 

@@ -49,7 +49,7 @@ pub(in crate::http) struct HeldLease<'a> {
     #[serde(default)]
     progress: Option<Reported>,
     #[serde(default, borrow)]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<serde_json::Value>)]
     checkpoint: Option<&'a RawValue>,
 }
 
@@ -314,14 +314,14 @@ pub(in crate::http) struct Step<'a> {
     lease_token: String,
     name: String,
     #[serde(default, borrow, deserialize_with = "body::there")]
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<serde_json::Value>)]
     result: Option<&'a RawValue>,
 }
 
 #[derive(Serialize, ToSchema)]
 pub(in crate::http) struct Stepped<'a> {
     name: &'a str,
-    #[schema(value_type = Option<Object>)]
+    #[schema(value_type = Option<serde_json::Value>)]
     result: Option<&'a RawValue>,
     found: bool,
     stored: bool,

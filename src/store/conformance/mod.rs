@@ -10,8 +10,11 @@ mod payloads;
 mod repeats;
 mod retention;
 mod scene;
+mod series;
 mod sessions;
 mod storms;
+#[cfg(test)]
+pub(crate) mod story;
 mod submissions;
 mod tasks;
 mod workers;
@@ -122,6 +125,11 @@ macro_rules! store_cases {
                 tokens_are_added_listed_and_revoked_once,
                 the_last_picture_of_an_upstream_is_kept,
                 everything_is_there_after_a_reopening,
+            ],
+            series: [
+                what_stands_is_told_of_those_one_asks_for,
+                logs_come_whole_and_in_the_order_they_were_asked_for,
+                minutes_are_kept_replaced_and_forgotten,
             ],
             workers: [
                 a_worker_registers_again_under_its_first_key,

@@ -39,6 +39,15 @@ pub(super) async fn a_large_payload_comes_back_in_one_piece(ground: &dyn Ground)
             let stored = scene.store.payload(id, kind).await?;
             same!(stored.as_ref().map(|stored| stored.len()), Some(text.len()));
             same!(stored.as_ref() == Some(&payload), true);
+            let mut pieces = String::new();
+            let mut number = 0;
+            while let Some(piece) = scene.store.payload_piece(id, kind, number).await? {
+                pieces.push_str(&piece.text);
+                number += 1;
+                same!(piece.text.len() <= MIB, true);
+                same!(piece.pieces as usize, text.len().div_ceil(MIB));
+            }
+            same!(pieces == text, true);
         }
     }
     Ok(())

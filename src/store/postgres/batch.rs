@@ -63,6 +63,21 @@ impl Write {
         }
     }
 
+    /// Rows that it writes as a rule; the pieces of a payload have at most `chunk_bytes`.
+    pub(super) fn rows(&self, chunk_bytes: usize) -> usize {
+        let pieces = |text: &str| text.len() / chunk_bytes.max(1) + 1;
+        match self {
+            // Itself, that it was submitted and leased, its key, and what it was called with.
+            Write::Submit(submit) => {
+                let key = usize::from(submit.submission.ident.key.is_some());
+                3 + key + pieces(&submit.arguments) + submit.meta.as_deref().map_or(0, pieces)
+            }
+            Write::Apply(apply) => 3 + apply.payload.as_ref().map_or(0, |(_, text)| pieces(text)),
+            Write::Heartbeat { leases, .. } => leases.len(),
+            Write::Mark { .. } | Write::Check => 1,
+        }
+    }
+
     /// The call, if it is one.
     pub(super) fn submit(&self) -> Option<&Submit> {
         match self {

@@ -53,7 +53,8 @@ pub(super) struct Reading<'env> {
     env: PhantomData<&'env ()>,
 }
 
-/// What statements are sent on.
+/// What statements are sent on. The large variant is the common one of reads: a box would cost each an allocation.
+#[allow(clippy::large_enum_variant)]
 enum Link {
     /// A connection from the pool. Taken out of it, and so closed, unless what ran on it ended well.
     Pooled { object: Option<Object>, clean: bool },
@@ -347,6 +348,9 @@ impl Db {
                 crash::point("before_commit");
                 let stored = tx.1.remember(uncertain);
                 if let Err(fault) = tx.commit().await {
+                    if fault.kind != Kind::Lost {
+                        uncertain.forget(&stored);
+                    }
                     return (Err(fault), false);
                 }
                 self.tell(&uncertain.stored(&stored));

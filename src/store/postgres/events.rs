@@ -22,19 +22,20 @@ pub(super) async fn events(db: &Db, id: ExecutionId, after: i64, limit: usize) -
         Box::pin(async move {
             let params: &[super::db::Param<'_>] =
                 &[(&shard(id), Type::INT8), (id.as_uuid(), Type::UUID), (&after, Type::INT8), (&limit, Type::INT8)];
-            reading.query(AFTER, params).await?.iter().map(|row| record(id, row)).collect()
+            reading.query(AFTER, params).await?.iter().map(|row| record(id, row, 0)).collect()
         })
     })
     .await
 }
 
-fn record(id: ExecutionId, row: &Row) -> Sql<EventRecord> {
-    let seq: i64 = row.try_get(0)?;
+/// An event whose columns begin at `first`.
+pub(super) fn record(id: ExecutionId, row: &Row, first: usize) -> Sql<EventRecord> {
+    let seq: i64 = row.try_get(first)?;
     Ok(EventRecord {
         seq,
-        at_ms: row.try_get(1)?,
-        operation: OperationId::from_uuid(row.try_get::<_, Uuid>(4)?),
-        event: event(id, seq, row.try_get(2)?, row.try_get(3)?)?,
+        at_ms: row.try_get(first + 1)?,
+        operation: OperationId::from_uuid(row.try_get::<_, Uuid>(first + 4)?),
+        event: event(id, seq, row.try_get(first + 2)?, row.try_get(first + 3)?)?,
     })
 }
 

@@ -57,6 +57,7 @@ pub(super) struct Shared {
 struct Own {
     connection: Arc<Connection>,
     opened: Instant,
+    used: Instant,
     /// Whether statements may be prepared, and those that are.
     named: bool,
     prepared: HashMap<&'static str, Statement>,
@@ -71,6 +72,11 @@ pub(super) struct Lane {
 impl Lane {
     pub(super) fn new(shared: Shared) -> Lane {
         Lane { shared, own: None }
+    }
+
+    /// Closes a connection that was not used for so long.
+    pub(super) fn tend(&mut self, idle: Duration) {
+        self.own = self.own.take().filter(|own| own.used.elapsed() < idle);
     }
 
     /// Writes a batch and answers.
@@ -267,7 +273,8 @@ impl Lane {
     async fn own(&mut self) -> Sql<&mut Own> {
         let settings = Arc::clone(self.shared.db.settings());
         let oldest = Duration::from_millis(settings.lifetime_max_ms);
-        let own = match self.own.take() {
+        let now = Instant::now();
+        let mut own = match self.own.take() {
             Some(own) if !own.connection.is_closed() && own.opened.elapsed() < oldest => own,
             _ => {
                 let connection = Arc::new(self.shared.db.connect().await?);
@@ -277,9 +284,10 @@ impl Lane {
                 }
                 // Databases that only speak like PostgreSQL plan in their own way, and are sent the text each time.
                 let named = !settings.pooled && connection.batch_execute(PLANS).await.is_ok();
-                Own { connection, opened: Instant::now(), named, prepared: HashMap::new() }
+                Own { connection, opened: now, used: now, named, prepared: HashMap::new() }
             }
         };
+        own.used = now;
         Ok(self.own.insert(own))
     }
 }

@@ -12,7 +12,9 @@ mod fault;
 mod heads;
 mod held;
 mod inputs;
+mod inspect;
 mod lane;
+mod listen;
 mod lists;
 mod liveness;
 mod memory;
@@ -20,18 +22,23 @@ mod migrate;
 mod migrations;
 mod pages;
 mod payloads;
+mod pieces;
 mod policies;
 mod pool;
 mod prune;
 mod quick;
 mod registry;
 mod retry;
+mod roles;
 mod rows;
 mod sessions;
 mod settings;
 mod tasks;
+mod throwaway;
 mod tls;
 mod told;
+mod totals;
+mod transfer;
 mod twins;
 mod vendor;
 mod watch;
@@ -40,16 +47,23 @@ mod write;
 mod writer;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
+pub use self::inspect::{DatabaseLook, DatabaseStatus, look, prune_preview, status};
+pub use self::roles::{Granted, grant};
 pub use self::settings::{Isolation, PostgresSettings};
+pub use self::throwaway::Throwaway;
+pub use self::transfer::{load, rows_of};
+pub use self::vendor::Vendor;
 
 use self::db::Db;
+use self::listen::Listener;
 use self::liveness::Liveness;
 use self::watch::Watch;
 use self::writer::Writer;
@@ -74,7 +88,7 @@ pub struct PostgresStore {
     db: Arc<Db>,
     writer: Writer,
     liveness: Arc<Liveness>,
-    watch: Arc<Watch>,
+    watch: Watch,
     rotation: lists::Rotation,
 }
 
@@ -90,20 +104,30 @@ impl PostgresStore {
         let db = Arc::new(Db::new(url, Arc::clone(&settings))?);
         db.migrate().await?;
         let liveness = Arc::new(Liveness::new(&db));
-        let watch = Arc::new(Watch::new(&db));
+        let listener = Listener::of(url, &settings, &liveness)?;
+        let watch = Watch::new(Duration::from_millis(settings.poll_interval_ms), listener);
         let writer = Writer::start(Arc::clone(&db), Arc::clone(&liveness));
         Ok(PostgresStore { db, writer, liveness, watch, rotation: lists::Rotation::default() })
+    }
+
+    /// Tells the others, after the commit, that there is something to look at.
+    async fn telling<T>(&self, write: impl Future<Output = Result<T>> + Send) -> Result<T> {
+        let written = write.await;
+        if written.is_ok() {
+            self.watch.wrote();
+        }
+        written
     }
 }
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn submit(&self, submit: Submit) -> Result<SubmitOutcome> {
-        self.writer.submit(submit).await
+        self.telling(self.writer.submit(submit)).await
     }
 
     async fn apply(&self, apply: Apply) -> Result<Option<Applied>> {
-        self.writer.apply(apply).await
+        self.telling(self.writer.apply(apply)).await
     }
 
     fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64) {
@@ -147,7 +171,9 @@ impl Store for PostgresStore {
     }
 
     async fn register_process(&self, process: ProcessId, now_ms: i64) -> Result<()> {
-        self.liveness.register_process(process, now_ms).await
+        self.liveness.register_process(process, now_ms).await?;
+        self.watch.listen();
+        Ok(())
     }
 
     async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
@@ -155,7 +181,7 @@ impl Store for PostgresStore {
     }
 
     async fn bury_process(&self, process: ProcessId) -> Result<()> {
-        self.liveness.bury_process(process).await
+        self.telling(self.liveness.bury_process(process)).await
     }
 
     async fn prune(&self, retention: Retention, now_ms: i64) -> Result<Pruned> {
@@ -187,11 +213,11 @@ impl Store for PostgresStore {
     }
 
     async fn put_worker(&self, row: WorkerRow) -> Result<Option<WorkerRow>> {
-        workers::put_worker(&self.db, row).await
+        self.telling(workers::put_worker(&self.db, row)).await
     }
 
     async fn change_workers(&self, ids: Vec<ProcessId>, change: WorkerChange, now_ms: i64) -> Result<usize> {
-        workers::change_workers(&self.db, ids, change, now_ms).await
+        self.telling(workers::change_workers(&self.db, ids, change, now_ms)).await
     }
 
     async fn workers(&self, known: Option<i64>) -> Result<Option<WorkersSeen>> {
@@ -199,7 +225,7 @@ impl Store for PostgresStore {
     }
 
     async fn keep(&self, keep: Keep) -> Result<KeepOutcome> {
-        workers::keep(&self.db, keep).await
+        self.telling(workers::keep(&self.db, keep)).await
     }
 
     async fn progressed(&self, id: ExecutionId) -> Result<Progressed> {
@@ -227,15 +253,15 @@ impl Store for PostgresStore {
     }
 
     async fn close_task(&self, id: ExecutionId, now_ms: i64) -> Result<bool> {
-        tasks::close_task(&self.db, id, now_ms).await
+        self.telling(tasks::close_task(&self.db, id, now_ms)).await
     }
 
     async fn ask(&self, ask: Ask) -> Result<Asked> {
-        inputs::ask(&self.db, ask).await
+        self.telling(inputs::ask(&self.db, ask)).await
     }
 
     async fn answer(&self, answers: AnswerInputs) -> Result<Option<AnsweredInputs>> {
-        inputs::answer(&self.db, answers).await
+        self.telling(inputs::answer(&self.db, answers)).await
     }
 
     async fn inputs(&self, id: ExecutionId) -> Result<Vec<InputRow>> {
@@ -294,7 +320,7 @@ impl SessionStore for PostgresStore {
     }
 
     async fn change_session(&self, key: SessionKey, change: SessionChange, now_ms: i64) -> Result<SessionChanged> {
-        sessions::change_session(&self.db, key, change, now_ms).await
+        self.telling(sessions::change_session(&self.db, key, change, now_ms)).await
     }
 
     async fn touch_sessions(&self, seen: Vec<(SessionKey, i64)>) -> Result<()> {
@@ -314,7 +340,7 @@ impl SessionStore for PostgresStore {
     }
 
     async fn push_message(&self, message: StreamMessage) -> Result<i64> {
-        sessions::push_message(&self.db, message).await
+        self.telling(sessions::push_message(&self.db, message)).await
     }
 
     async fn stream(&self, session: SessionKey, stream: &str, after: i64, limit: usize) -> Result<StreamSeen> {

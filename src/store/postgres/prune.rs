@@ -7,7 +7,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::bind::{count, int, ints, uuids};
-use super::db::{Db, Tx};
+use super::db::{Db, Reading, Tx};
 use super::fault::Sql;
 use super::lists::shards;
 use super::workers;
@@ -37,6 +37,34 @@ macro_rules! unheld {
              AND e.ended_at_ms + k.ttl_ms > $3))"
         ))
     };
+}
+
+/// How many ended executions would go, how many stay without payloads, and how many keys go with either: the same
+/// conditions as of the deleting statements, counted at one moment.
+const PREVIEW: &str = concat!(
+    "SELECT count(*) FILTER (WHERE c.gone), count(*) FILTER (WHERE c.bare AND NOT c.gone), \
+     count(*) FILTER (WHERE c.over AND (c.bare OR c.aged)) FROM (SELECT \
+     e.ended_at_ms <= $1 AND (k.key IS NULL OR e.ended_at_ms + k.ttl_ms <= $3) AS gone, e.ended_at_ms <= $1 AS aged, \
+     e.ended_at_ms <= $2 AND e.payloads_kept AS bare, k.key IS NOT NULL AND e.ended_at_ms + k.ttl_ms <= $3 AS over FROM ",
+    shards!(),
+    " JOIN executions e ON e.shard = s.shard LEFT JOIN idempotency_keys k ON k.namespace = e.namespace \
+     AND k.upstream = e.upstream AND k.tool = e.tool AND k.key = e.key AND k.execution_id = e.id \
+     WHERE e.ended_at_ms IS NOT NULL AND e.state <> 'unknown' AND (e.ended_at_ms <= $1 OR e.ended_at_ms <= $2)) c"
+);
+
+/// What pruning would delete; changes nothing.
+pub(super) async fn preview(db: &Db, retention: Retention, now_ms: i64) -> Result<Pruned> {
+    let executions_until = now_ms.saturating_sub(retention.executions_ms);
+    let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
+    db.read(move |reading| {
+        Box::pin(async move {
+            let row = reading.query_opt(PREVIEW, &[int(&executions_until), int(&payloads_until), int(&now_ms)]).await?;
+            let Some(row) = row else { return Ok(Pruned::default()) };
+            let number = |column: usize| -> Sql<usize> { Ok(row.try_get::<_, i64>(column)?.unsigned_abs() as usize) };
+            Ok(Pruned { executions: number(0)?, payloads: number(1)?, keys: number(2)? })
+        })
+    })
+    .await
 }
 
 const WITH_PAYLOADS: &str = of_each_shard!("e.payloads_kept");
@@ -86,13 +114,15 @@ pub(super) async fn prune(db: &Db, retention: Retention, now_ms: i64) -> Result<
     }
     let gone_until = now_ms.saturating_sub(GONE_WORKERS_MS);
     db.transaction(move |tx| Box::pin(workers::prune(tx, gone_until))).await?;
+    let events = db.read(|reading| Box::pin(async move { way_to_events(reading).await })).await?;
     let executions_until = now_ms.saturating_sub(retention.executions_ms);
     for sql in [BARE_UNHELD, KEPT_UNHELD] {
         let limit = retention.batch.saturating_sub(pruned.executions);
         for rows in find(db, sql, (executions_until, Some(now_ms), limit)).await? {
             let rows = &rows;
             let struck = &Struck::default();
-            db.transaction(move |tx| Box::pin(async move { struck.note(delete(tx, rows, now_ms).await?) })).await?;
+            db.transaction(move |tx| Box::pin(async move { struck.note(delete(tx, rows, events, now_ms).await?) }))
+                .await?;
             let (executions, keys) = struck.most();
             pruned.executions += executions;
             pruned.keys += keys;
@@ -157,8 +187,24 @@ const DELETE_KEYS: &str = concat!(
 const OF_PAYLOADS: [&str; 4] =
     [delete_of!("payloads"), delete_of!("input_requests"), delete_of!("steps"), delete_of!("checkpoints")];
 
+const DELETE_TASKS: &str = delete_of!("tasks");
+
 /// After their execution: the database lets events go with it only.
-const OF_EXECUTIONS: [&str; 2] = [delete_of!("execution_events"), delete_of!("tasks")];
+const DELETE_EVENTS: &str = delete_of!("execution_events");
+
+/// The same for a role that can not delete an event itself (`roles.rs`).
+const DELETE_EVENTS_AS_OWNER: &str = "SELECT delete_events_of_deleted($1::BIGINT[], $2::UUID[])";
+
+const MAY_DELETE_EVENTS: &str = "SELECT has_table_privilege('execution_events', 'DELETE')";
+
+/// How this role deletes the events of executions that are gone.
+async fn way_to_events(reading: &Reading<'_>) -> Sql<&'static str> {
+    let row = reading.query_opt(MAY_DELETE_EVENTS, &[]).await?;
+    Ok(match row.map_or(Ok(true), |row| row.try_get(0))? {
+        true => DELETE_EVENTS,
+        false => DELETE_EVENTS_AS_OWNER,
+    })
+}
 
 async fn bare(tx: &Tx<'_>, rows: &Rows, now_ms: i64) -> Sql<(usize, usize)> {
     let values = [ints(&rows.shards), uuids(&rows.ids)];
@@ -169,11 +215,11 @@ async fn bare(tx: &Tx<'_>, rows: &Rows, now_ms: i64) -> Sql<(usize, usize)> {
     Ok((marked as usize, delete_keys(tx, rows, now_ms).await?))
 }
 
-async fn delete(tx: &Tx<'_>, rows: &Rows, now_ms: i64) -> Sql<(usize, usize)> {
+async fn delete(tx: &Tx<'_>, rows: &Rows, events: &str, now_ms: i64) -> Sql<(usize, usize)> {
     let keys = delete_keys(tx, rows, now_ms).await?;
     let values = [ints(&rows.shards), uuids(&rows.ids)];
     let deleted = tx.execute(DELETE_EXECUTIONS, &values).await?;
-    for sql in OF_PAYLOADS.into_iter().chain(OF_EXECUTIONS) {
+    for sql in OF_PAYLOADS.into_iter().chain([events, DELETE_TASKS]) {
         tx.execute(sql, &values).await?;
     }
     Ok((deleted as usize, keys))

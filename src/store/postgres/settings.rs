@@ -22,6 +22,14 @@ impl Isolation {
             Isolation::ReadCommitted => "READ COMMITTED",
         }
     }
+
+    /// As the database names it when it is asked.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isolation::Serializable => "serializable",
+            Isolation::ReadCommitted => "read committed",
+        }
+    }
 }
 
 /// The limits of the PostgreSQL driver. Durations in milliseconds.
@@ -93,7 +101,7 @@ impl Default for PostgresSettings {
             statement_timeout_ms: 30_000,
             commit_deadline_ms: 3_000,
             answer_deadline_ms: 4_500,
-            writers: 2,
+            writers: 4,
             heads_cached: 4_096,
             queue_max: 10_000,
             batch_max: 256,

@@ -1,7 +1,15 @@
 //! The conformance suite on a real PostgreSQL: a cluster of its own for each test, a schema for each case.
 
-mod cluster;
+pub(crate) mod cluster;
 mod failing;
+mod numbers;
+mod plans;
+mod questions;
+mod roles;
+mod rules;
+mod statements;
+mod transfer;
+mod wakeups;
 mod writing;
 
 use std::sync::Arc;
@@ -11,7 +19,9 @@ use async_trait::async_trait;
 
 use self::cluster::Cluster;
 use super::{Isolation, PostgresSettings, PostgresStore};
-use super::{events, heads, held, inputs, lists, payloads, registry, sessions, tasks, workers, write};
+use super::{
+    events, heads, held, inputs, listen, lists, payloads, pieces, registry, sessions, tasks, totals, workers, write,
+};
 use crate::store::conformance::{Ground, cases};
 use crate::store::{Result, Store};
 
@@ -32,6 +42,15 @@ impl Schema {
         connection.await.unwrap().unwrap();
         let settings = PostgresSettings { schema: Some(name), isolation, ..PostgresSettings::for_tests() };
         Schema { url: cluster.url(), settings }
+    }
+
+    /// A connection of the test's own that knows the schema.
+    async fn client(&self, cluster: &Cluster) -> tokio_postgres::Client {
+        let (client, connection) = tokio_postgres::connect(&cluster.url(), tokio_postgres::NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let name = self.settings.schema.as_deref().unwrap();
+        client.batch_execute(&format!("SET search_path = {name}")).await.unwrap();
+        client
     }
 }
 
@@ -70,10 +89,14 @@ fn statements() -> Vec<(&'static str, &'static str)> {
     let typed = [
         held::STATEMENTS,
         inputs::STATEMENTS,
+        listen::STATEMENTS,
         lists::STATEMENTS,
         registry::STATEMENTS,
+        super::roles::STATEMENTS,
         sessions::STATEMENTS,
         tasks::STATEMENTS,
+        totals::STATEMENTS,
+        pieces::STATEMENTS,
         workers::STATEMENTS,
     ];
     untyped.into_iter().map(|sql| (sql, "")).chain(typed.concat()).collect()
@@ -84,10 +107,7 @@ async fn every_statement_fits_the_schema_and_the_types_of_its_values() {
     let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
     schema.open().await.unwrap().close().await;
-    let (client, connection) = tokio_postgres::connect(&cluster.url(), tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
-    let name = schema.settings.schema.unwrap();
-    client.batch_execute(&format!("SET search_path = {name}")).await.unwrap();
+    let client = schema.client(&cluster).await;
     let all = statements();
     assert!(all.len() > 40, "{}", all.len());
     for (number, (sql, types)) in all.iter().enumerate() {

@@ -70,9 +70,16 @@ impl Uncertain {
         })
     }
 
-    /// What was written to rows that are known to be stored.
+    /// What was written to rows that are known to be stored, when it is known of all of them: the rest was not written.
     pub(super) fn struck(&mut self, ids: &HashSet<ExecutionId>) -> Vec<Committed> {
-        self.take(|written| ids.contains(&written.id))
+        let struck = self.take(|written| ids.contains(&written.id));
+        self.0.clear();
+        struck
+    }
+
+    /// A run is known to have stored nothing.
+    pub(super) fn forget(&mut self, run: &Stored) {
+        self.0.retain(|written| !run.ids.contains(&(written.id, written.operation)));
     }
 
     fn take(&mut self, is_stored: impl Fn(&Committed) -> bool) -> Vec<Committed> {

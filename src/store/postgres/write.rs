@@ -184,7 +184,7 @@ impl Written {
         self.records.chunk_by(|one, next| one.operation == next.operation).map(move |records| {
             let write = deciding::Write { operation: records[0].operation, now_ms: records[0].at_ms };
             let events = records.iter().map(|record| record.event.clone()).collect();
-            Committed::of(head, std::mem::replace(&mut was, Some(head.state)), write, events)
+            Committed::of(head, was.replace(head.state), write, events)
         })
     }
 }

@@ -22,8 +22,6 @@ use crate::store::{Applied, Apply, Error, LeaseRef, Mark, Result, Submit, Submit
 
 /// Leases extended by one write, at most: each is a row of its transaction.
 const LEASES_MAX: usize = 100;
-/// Rows that one write of the common kind needs: itself, two events, a piece of payload.
-const ROWS_OF_A_WRITE: usize = 4;
 /// Writes that have to wait and are looked over for others that need not, at most.
 const LOOKED_OVER_MAX: usize = 256;
 
@@ -217,6 +215,8 @@ struct Task {
 
 impl Task {
     async fn run(mut self) {
+        let idle = Duration::from_millis(self.shared.db.settings().idle_timeout_ms);
+        let mut looks = tokio::time::interval((idle / 2).max(Duration::from_millis(100)));
         loop {
             self.launch();
             if self.closing.is_some() && self.items.is_empty() && self.flights.tasks.is_empty() {
@@ -228,6 +228,7 @@ impl Task {
                     self.lanes.push(lane.unwrap_or_else(|| Lane::new(self.shared.clone())));
                 }
                 job = self.jobs.recv(), if self.closing.is_none() => self.take_in(job),
+                _ = looks.tick() => self.lanes.iter_mut().for_each(|lane| lane.tend(idle)),
                 () = tokio::time::sleep_until(flush.unwrap_or_else(Instant::now).into()), if flush.is_some() => {}
             }
             while self.closing.is_none()
@@ -288,8 +289,8 @@ impl Task {
     /// keep its order behind that.
     fn batch(&mut self) -> Vec<Item> {
         let settings = self.shared.db.settings();
-        let most = settings.batch_max.min(settings.batch_rows_max / ROWS_OF_A_WRITE).max(1);
-        let (mut batch, mut bytes): (Vec<Item>, usize) = (Vec::new(), 0);
+        let most = settings.batch_max.max(1);
+        let (mut batch, mut bytes, mut rows): (Vec<Item>, usize, usize) = (Vec::new(), 0, 0);
         let mut left: Vec<Item> = Vec::new();
         let (mut named, mut marks): (HashSet<ExecutionId>, bool) = (HashSet::new(), false);
         while batch.len() < most && left.len() < LOOKED_OVER_MAX {
@@ -303,7 +304,8 @@ impl Task {
                 continue;
             }
             bytes += write.bytes();
-            if bytes > settings.batch_bytes_max && !batch.is_empty() {
+            rows += write.rows(settings.payload_chunk_bytes);
+            if (bytes > settings.batch_bytes_max || rows > settings.batch_rows_max) && !batch.is_empty() {
                 self.items.push_front(item);
                 break;
             }

@@ -16,6 +16,7 @@ const FILES: &[(&str, &str)] = &[
     ("V4__sessions", include_str!("../../../migrations/sqlite/V4__sessions.sql")),
     ("V5__input_requests", include_str!("../../../migrations/sqlite/V5__input_requests.sql")),
     ("V6__tasks", include_str!("../../../migrations/sqlite/V6__tasks.sql")),
+    ("V7__series", include_str!("../../../migrations/sqlite/V7__series.sql")),
 ];
 
 /// The migrations of this program.

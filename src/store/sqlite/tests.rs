@@ -7,6 +7,7 @@ mod faults;
 mod opening;
 mod parts;
 mod plans;
+mod questions;
 mod sharing;
 mod turns;
 mod verifying;

@@ -7,7 +7,7 @@ mod cells;
 mod routes;
 mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
 pub use cells::Cell;
-pub use routes::{Carried, Source, into_archive, into_sqlite};
+pub use routes::{Carried, Source, into_archive, into_postgres, into_sqlite, verify};
 pub use tables::{Column, Kind, NOT_CARRIED, NOT_CARRIED_COLUMNS, TABLES, Table, table};
 
 use super::{Error, Result};

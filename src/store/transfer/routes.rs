@@ -6,16 +6,19 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use super::{Parts, Sums, archive};
+use crate::store::postgres::{self, PostgresSettings};
 use crate::store::sqlite::{self, Replace, Restored, Told, Verified};
 use crate::store::{Error, Result};
 
 /// Where rows come from.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Source {
     /// An archive.
     Archive(PathBuf),
     /// A store in an SQLite file, also while it is used.
     Sqlite(PathBuf),
+    /// A store in a PostgreSQL database, also while it is used: its URL, which may hold a password, and how to reach it.
+    Postgres(String, Box<PostgresSettings>),
 }
 
 impl Source {
@@ -31,6 +34,7 @@ impl Source {
         match self {
             Source::Archive(path) => archive::read(path),
             Source::Sqlite(path) => sqlite::rows_of(path),
+            Source::Postgres(url, settings) => postgres::rows_of(url, settings),
         }
     }
 }
@@ -107,6 +111,56 @@ pub async fn into_sqlite(source: &Source, to: &Path, put_aside: bool, now_ms: i6
         })?;
         let carried = carried.ok_or_else(|| Error::Internal("a store was replaced by nothing".into()))?;
         Ok((restored, carried))
+    })
+    .await
+}
+
+/// Puts what the source holds into the empty store at `url`, which nobody may use. What comes is held against every rule
+/// first, in a file below `scratch` that is gone afterwards.
+///
+/// # Errors
+///
+/// As of [`postgres::load`], [`Error::Damaged`] when what came does not hold together, and what the source says. The
+/// database is then as it was, but for its schema.
+pub async fn into_postgres(
+    source: &Source,
+    (url, settings): (&str, &PostgresSettings),
+    scratch: &Path,
+) -> Result<Carried> {
+    let (checked, scratch) = (source.rows(), scratch.to_owned());
+    let (sums, verified) = blocking(move || {
+        let checked = fill_checked(checked, &scratch);
+        let _ = fs::remove_file(&scratch);
+        checked
+    })
+    .await?;
+    let written = postgres::load(url, settings, &mut source.rows()).await?;
+    match written.differs(&sums) {
+        None => Ok(Carried { sums: written, verified: Some(verified) }),
+        // Both were read whole: the source is one that goes on.
+        Some(table) => Err(Error::Unavailable(format!(
+            "{table} changed while it was copied; the store that was made is one moment, but not the one that was checked: \
+             run `durable-mcp db verify` on it"
+        ))),
+    }
+}
+
+/// Holds what the source has against every rule, in a file at `scratch` that is gone afterwards. For stores that are
+/// reached over a network: each row is read once, in one moment.
+///
+/// # Errors
+///
+/// What the source says.
+pub async fn verify(
+    source: &Source,
+    scratch: &Path,
+    mut tell: impl FnMut(Told) -> ControlFlow<()> + Send + 'static,
+) -> Result<Verified> {
+    let (mut rows, scratch) = (source.rows(), scratch.to_owned());
+    blocking(move || {
+        let verified = sqlite::fill(&scratch, &mut rows).and_then(|_| sqlite::verify(&scratch, &mut tell));
+        let _ = fs::remove_file(&scratch);
+        verified
     })
     .await
 }

@@ -57,8 +57,18 @@ pub fn table(name: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.name == name)
 }
 
-/// Tables that stay: what a process or a program writes for itself, and what migrations ran.
-pub const NOT_CARRIED: &[&str] = &["processes", "store_checks", "worker_changes", "refinery_schema_history"];
+/// Tables that stay: what a process or a program writes for itself, what is counted again from the log, and what
+/// migrations ran.
+pub const NOT_CARRIED: &[&str] = &[
+    "processes",
+    "store_checks",
+    "worker_changes",
+    "series",
+    "series_closed",
+    "refinery_schema_history",
+    "schema_history",
+    "schema_guard",
+];
 
 /// Columns that stay, by table: they concern a write whose outcome is not known yet, and a copy waits for none.
 pub const NOT_CARRIED_COLUMNS: &[(&str, &str)] = &[("input_requests", "asked_in"), ("input_requests", "closed_in")];

@@ -274,6 +274,10 @@ impl Program {
         database.execute_batch("ROLLBACK").unwrap();
     }
 
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
     pub async fn kill_9(&mut self) {
         self.process.kill().await;
     }

@@ -12,11 +12,11 @@ mod process_tree;
 use self::clusters::{Version, cluster_is_set_up};
 
 /// A running cluster. Dropped: stopped at once, and gone.
-pub(super) struct Cluster(clusters::Cluster);
+pub(crate) struct Cluster(clusters::Cluster);
 
 impl Cluster {
     /// Starts one; `None`, with a loud line, where PostgreSQL is not installed. In CI that is a failure.
-    pub(super) async fn start() -> Option<Cluster> {
+    pub(crate) async fn start() -> Option<Cluster> {
         match cluster_is_set_up(Version::Debian15) {
             Ok(()) => Some(Cluster(clusters::Cluster::start(Version::Debian15).await)),
             Err(reason) => {
@@ -29,8 +29,17 @@ impl Cluster {
     }
 
     /// For its superuser, with the password.
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.0.url()
+    }
+
+    /// What nothing may show.
+    pub(crate) fn password(&self) -> String {
+        self.0.password().to_owned()
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.0.port()
     }
 
     /// Ends as on a power cut.

@@ -40,7 +40,7 @@ async fn a_call_with_a_free_key_is_stored_and_ended_without_a_read() {
     scene.store.close().await;
     let before = reads(&counted).await;
     let mut ids = Vec::new();
-    let scene = scene.another(&schema).await.unwrap();
+    let mut scene = scene.another(&schema).await.unwrap();
     for key in 0..20 {
         let submit = scene.keyed(&format!("key-{key}"), "{}");
         ids.push(scene.completed(submit, "2").await.unwrap().id());
@@ -212,4 +212,26 @@ async fn what_is_prepared_looks_rows_up_by_their_keys_whatever_it_was_planned_on
     for plan in [change, store] {
         assert!(!plan.contains("Seq Scan") && !plan.contains("Bitmap"), "{plan}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_counts_the_rows_that_it_stores() {
+    use crate::store::postgres::batch::Write;
+
+    let Some(cluster) = Cluster::start().await else { return };
+    let mut schema = Schema::new(&cluster, Isolation::Serializable).await;
+    schema.settings.payload_chunk_bytes = 16;
+    let mut scene = Scene::open(&schema, "rows").await.unwrap();
+    let mut submit = scene.keyed("k", "{\"a\": \"as long as three pieces of it are\"}");
+    submit.submission.lease = Some(scene.lease_request());
+    submit.meta = Some("{}".into());
+    let counted = Write::Submit(Box::new(submit.clone())).rows(16);
+    scene.new_execution(submit).await.unwrap();
+    let client = look(&cluster, &schema).await;
+    let mut stored = 0;
+    for table in ["executions", "execution_events", "payloads", "idempotency_keys"] {
+        let count = client.query_one(&format!("SELECT count(*) FROM {table}"), &[]).await.unwrap();
+        stored += count.get::<_, i64>(0);
+    }
+    assert_eq!((counted as i64, stored), (8, 8));
 }

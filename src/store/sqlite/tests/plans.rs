@@ -1,6 +1,6 @@
 //! Hot statements use their indexes, on an empty table as on a full one.
 
-use super::super::{inputs, lists, prune, sessions, submit, tasks, workers};
+use super::super::{inputs, lists, pieces, prune, sessions, submit, tasks, totals, workers};
 use super::TempFile;
 
 #[tokio::test]
@@ -16,6 +16,8 @@ async fn hot_statements_never_walk_a_whole_table() {
         sessions::STATEMENTS,
         inputs::STATEMENTS,
         tasks::STATEMENTS,
+        totals::STATEMENTS,
+        pieces::STATEMENTS,
     ]
     .concat();
     assert!(statements.len() > 15);

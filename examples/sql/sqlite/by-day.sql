@@ -1,0 +1,12 @@
+-- Calls of each tool by day (UTC), and how many did not end well.
+SELECT strftime('%Y-%m-%d', e.created_at_ms / 1000, 'unixepoch') AS day,
+       e.upstream,
+       e.tool,
+       count(*) AS calls,
+       sum(CASE WHEN e.state = 'completed' AND e.is_error = 0 THEN 1 ELSE 0 END) AS completed_well,
+       sum(CASE WHEN e.state IN ('failed', 'unknown') OR e.is_error = 1 THEN 1 ELSE 0 END) AS not_well,
+       sum(CASE WHEN e.attempt > 1 THEN 1 ELSE 0 END) AS took_more_than_one_attempt,
+       max(e.ended_at_ms - e.created_at_ms) AS slowest_ms
+FROM executions e
+GROUP BY strftime('%Y-%m-%d', e.created_at_ms / 1000, 'unixepoch'), e.upstream, e.tool
+ORDER BY day, e.upstream, e.tool;

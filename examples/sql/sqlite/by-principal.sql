@@ -1,0 +1,14 @@
+-- What each principal had done, and how it ended.
+SELECT e.namespace,
+       e.principal,
+       count(*) AS calls,
+       sum(CASE WHEN e.state = 'completed' THEN 1 ELSE 0 END) AS completed,
+       sum(e.is_error) AS of_these_with_an_error,
+       sum(CASE WHEN e.state = 'failed' THEN 1 ELSE 0 END) AS failed,
+       sum(CASE WHEN e.state = 'cancelled' THEN 1 ELSE 0 END) AS cancelled,
+       sum(CASE WHEN e.state = 'unknown' THEN 1 ELSE 0 END) AS unknown,
+       sum(e.attempt) AS attempts,
+       strftime('%Y-%m-%dT%H:%M:%SZ', max(e.created_at_ms) / 1000, 'unixepoch') AS last_call_at
+FROM executions e
+GROUP BY e.namespace, e.principal
+ORDER BY calls DESC, e.namespace, e.principal;
