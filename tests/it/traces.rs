@@ -87,7 +87,7 @@ async fn a_call_that_was_killed_and_recovered_elsewhere_is_one_trace() {
     assert_eq!((&lost.parent, &done.parent), (&whole.id, &whole.id));
     assert_eq!((lost.failure.as_deref(), lost.attribute("durable_mcp.attempt")), (Some("process_died"), Some("1")));
     assert_eq!((done.failure.as_deref(), done.attribute("durable_mcp.attempt")), (None, Some("2")));
-    assert_eq!(done.links, [lost.id.clone()], "each attempt is linked to the one before it");
+    assert_eq!(done.links, std::slice::from_ref(&lost.id), "each attempt is linked to the one before it");
     assert_ne!(lost.attribute("durable_mcp.process"), done.attribute("durable_mcp.process"));
     let [called] = named("call")[..] else { panic!("one call lived to tell: {spans:#?}") };
     assert_eq!((&called.parent, called.pid), (&done.id, second));
