@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod changes;
 pub mod client;
 pub mod clock;
+mod doubts;
 pub mod error;
 pub mod export;
 mod finishing;
@@ -191,6 +192,7 @@ pub struct Engine {
     unknown: broadcast::Sender<ExecutionId>,
     scheduler_due: Notify,
     settling: scheduler::Settling,
+    doubts: doubts::Doubts,
     repeats: series::Repeats,
     recent: series::Recent,
     draining: CancellationToken,
@@ -237,6 +239,7 @@ impl Engine {
             unknown: broadcast::channel(UNKNOWN_QUEUE).0,
             scheduler_due: Notify::new(),
             settling: scheduler::Settling::default(),
+            doubts: doubts::Doubts::default(),
             repeats: series::Repeats::default(),
             recent: series::Recent::default(),
             draining: CancellationToken::new(),

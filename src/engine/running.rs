@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::parking::Leased;
 use super::slots::{Holder, Slot};
 use super::waiters::Progress;
-use super::{Engine, Result};
+use super::{Engine, Error, Result};
 use crate::model::decide::{Answer, Command, Failure, LeaseRequest};
 use crate::model::event::Digest;
 use crate::model::execution::{Head, State};
@@ -196,9 +196,13 @@ impl Engine {
         self.slots.dequeue(&candidate.ident.upstream, id);
         crash::point("before_claim");
         let write = self.write(id, Command::Lease(self.lease_request(&holder)));
+        let operation = write.operation;
         crash::point("before_claim");
-        let applied = self.apply(Write { seen: Some(candidate), ..write }).await?;
-        let Some(Applied { head, answer: Answer::Leased { .. } }) = applied else { return Ok(false) };
+        let applied = self.apply(Write { seen: Some(candidate), ..write }).await;
+        if matches!(applied, Err(Error::Store(store::Error::Unavailable(_)))) {
+            self.doubt(id, operation);
+        }
+        let Some(Applied { head, answer: Answer::Leased { .. } }) = applied? else { return Ok(false) };
         crash::point("leased");
         self.start(Arc::new(head), (arguments, meta), holder);
         Ok(true)

@@ -32,7 +32,7 @@ pub struct Settling {
 const LATE: Duration = Duration::from_secs(1);
 /// By then everybody has said that it lives who could not before.
 const PATIENCE_MS: i64 = 3_000;
-/// A heartbeat that failed is repeated no later.
+/// A heartbeat that failed is repeated no later, and leases in doubt are looked for again.
 const HEARTBEAT_AGAIN_MS: i64 = 1_000;
 
 impl Settling {
@@ -162,19 +162,20 @@ impl Engine {
     /// Leaves alone what others hold, until they had the time to say that they live. A file tells who lives by itself.
     fn be_patient(&self) {
         if matches!(self.clock, Clock::Aligned(_)) {
-            let until_ms = self.settings.heartbeat_ms.min(PATIENCE_MS) + self.settings.scheduler_interval_ms;
-            self.settling.be_patient(self.now_ms() + until_ms);
+            self.settling.be_patient(self.now_ms() + PATIENCE_MS + self.settings.scheduler_interval_ms);
         }
     }
 
     async fn scheduler_loop(self: Arc<Self>) {
         // Nor does who has just begun know how long the store was away.
-        self.be_patient();
+        let mut was_away = true;
         loop {
-            let next_at_ms = match self.settle_due_by(Some(Instant::now() + LATE)).await {
+            let by = Instant::now() + if was_away { Duration::ZERO } else { LATE };
+            let settled = self.settle_due_by(Some(by)).await;
+            was_away = settled.is_err();
+            let next_at_ms = match settled {
                 Ok(at_ms) => at_ms,
                 Err(error) => {
-                    self.be_patient();
                     tracing::warn!(code = error.code(), "the scheduler could not settle what is due: {error}");
                     self.now_ms() + self.settings.scheduler_interval_ms
                 }
@@ -249,8 +250,15 @@ impl Engine {
             tokio::select! {
                 () = self.stop.cancelled() => return,
                 () = self.clock.sleep_until(next_at_ms) => {}
+                () = self.doubts.raised.notified() => {}
             }
             pause_ms = self.settings.heartbeat_ms.max(1);
+            if let Err(error) = self.settle_doubts().await {
+                tracing::debug!(code = error.code(), "leases in doubt could not be looked for: {error}");
+            }
+            if !self.doubts.are_settled() {
+                pause_ms = pause_ms.min(HEARTBEAT_AGAIN_MS);
+            }
             if let Err(error) = self.heartbeat().await {
                 pause_ms = pause_ms.min(HEARTBEAT_AGAIN_MS);
                 tracing::warn!(code = error.code(), "leases could not be extended: {error}");

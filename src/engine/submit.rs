@@ -17,7 +17,7 @@ use crate::model::id::ExecutionId;
 use crate::model::policy::Unkeyed;
 use crate::model::principal::Principal;
 use crate::model::submit::{self, IfWaited, Submission};
-use crate::store::{KeyScope, Payload, Submit, SubmitOutcome, crash};
+use crate::store::{self, KeyScope, Payload, Submit, SubmitOutcome, crash};
 use crate::telemetry::{Place, here};
 
 /// A call as the protocol face understood it.
@@ -196,11 +196,12 @@ impl Engine {
             if_waited,
         };
         let flight = self.in_flight.begin(&self.clock);
+        let operation = self.new_operation();
         let submit = Submit {
             submission,
             arguments: call.arguments.clone(),
             meta: call.meta.clone(),
-            operation: self.new_operation(),
+            operation,
             now_ms: flight.now_ms,
         };
         // What is stored for any worker may end before the caller has its ticket.
@@ -210,6 +211,9 @@ impl Engine {
         crash::point("submitted");
         if !matches!(outcome, Ok(SubmitOutcome::New(_))) {
             self.slots.dequeue(&tool.upstream, id);
+        }
+        if holder.is_some() && matches!(outcome, Err(store::Error::Unavailable(_))) {
+            self.doubt(id, operation);
         }
         match outcome? {
             SubmitOutcome::New(head) => Ok(Stored::Ticket(self.accepted(*head, call, (holder, seat)))),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use futures_util::future;
 use uuid::Uuid;
 
+use super::attached::Attached;
 use super::bind::{int, ints, texts, uuids};
 use super::db::Tx;
 use super::draft::{Columns, Draft, Scope, Step, scope};
@@ -177,6 +178,8 @@ pub(super) struct Given<'a> {
     pub(super) liveness: &'a Liveness,
     /// It may have been committed before.
     pub(super) again: bool,
+    /// What the runs before attached to which twin.
+    pub(super) attached: &'a Attached,
 }
 
 /// The ids of the policies of all calls, where they are known to be stored.
@@ -241,6 +244,7 @@ async fn applied(tx: &Tx<'_>, apply: &Apply, step: Step) -> Sql<Option<Applied>>
 /// Reads what the writes are decided on. What does not depend on another answer is asked at once.
 async fn read<'a>(tx: &'a Tx<'_>, given: Given<'a>) -> Sql<Draft<'a>> {
     let mut draft = Draft::new(tx.settings(), given.liveness);
+    draft.remember_attached(given.attached);
     let submits: Vec<&Submit> = given.writes.iter().filter_map(|write| write.submit()).collect();
     let (holders, twins) = future::try_join(holders(tx, &submits), twins(tx, given.liveness, &submits)).await?;
     let mut ids: Vec<ExecutionId> = twins;
@@ -255,7 +259,10 @@ async fn read<'a>(tx: &'a Tx<'_>, given: Given<'a>) -> Sql<Draft<'a>> {
     }
     for write in given.writes {
         match write {
-            Write::Submit(submit) if given.again => ids.push(submit.submission.ident.id),
+            Write::Submit(submit) if given.again => {
+                ids.push(submit.submission.ident.id);
+                ids.extend(given.attached.twin_of(submit));
+            }
             Write::Submit(_) | Write::Check => {}
             Write::Apply(apply) => ids.push(apply.id),
             Write::Heartbeat { leases, .. } => ids.extend(leases.iter().map(|lease| lease.id)),

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::attached::Attached;
 use super::fault::{Fault, Sql};
 use super::liveness::Liveness;
 use super::settings::PostgresSettings;
@@ -95,12 +96,27 @@ pub(super) struct Draft<'a> {
     living: HashSet<ProcessId>,
     /// Operations that are among the events already.
     found: Vec<OperationId>,
+    /// What earlier runs attached to which twin.
+    attached: Option<&'a Attached>,
 }
 
 impl<'a> Draft<'a> {
     pub(super) fn new(settings: &'a PostgresSettings, liveness: &'a Liveness) -> Draft<'a> {
-        let (rows, new) = (HashMap::new(), Vec::new());
-        Draft { settings, liveness, rows, new, holders: HashMap::new(), living: HashSet::new(), found: Vec::new() }
+        Draft {
+            settings,
+            liveness,
+            rows: HashMap::new(),
+            new: Vec::new(),
+            holders: HashMap::new(),
+            living: HashSet::new(),
+            found: Vec::new(),
+            attached: None,
+        }
+    }
+
+    /// The batch may run several times, and remembers there which twins took its calls.
+    pub(super) fn remember_attached(&mut self, attached: &'a Attached) {
+        self.attached = Some(attached);
     }
 
     /// A row as it is stored, or was when this process wrote it last.
@@ -148,6 +164,10 @@ impl<'a> Draft<'a> {
                 false => Err(Fault::internal(format!("execution {id} exists already"))),
             };
         }
+        let before = self.attached.and_then(|attached| attached.twin_of(submit));
+        if let Some(head) = before.and_then(|twin| self.head(twin)).filter(|head| Attached::shows(head, submit)) {
+            return Ok(SubmitOutcome::Existing(Box::new(head.clone())));
+        }
         let scope = scope(&submit.submission.ident);
         let holder_id = scope.as_ref().and_then(|scope| self.holders.get(scope)).copied();
         let holder = holder_id.map(|id| self.rows.get(&id).ok_or_else(|| missing(id))).transpose()?;
@@ -192,6 +212,9 @@ impl<'a> Draft<'a> {
                 let row = self.rows.get_mut(&twin).ok_or_else(|| missing(twin))?;
                 if deciding::attach(&mut row.entry.head, submit) {
                     row.touch();
+                    if let Some(attached) = self.attached {
+                        attached.note(submit, twin);
+                    }
                 }
                 self.head_of(Some(twin)).map(SubmitOutcome::Existing)
             }

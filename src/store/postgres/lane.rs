@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
+use super::attached::Attached;
 use super::batch::{self, Outcome, Write};
 use super::db::{Db, Param, Tx};
 use super::draft::Columns;
@@ -118,6 +119,8 @@ impl Lane {
                     struck = ids;
                     // Whoever is answered finds it counted.
                     db.tell(&uncertain.struck(&struck));
+                    // What was not struck is known not to be stored by this; what is there of it was told before.
+                    *uncertain = Uncertain::default();
                 }
                 Err(fault) => {
                     tracing::debug!(error = %fault.error, kind = ?fault.kind, "a batch has to be read for");
@@ -210,9 +213,10 @@ impl Lane {
         let longest = Duration::from_millis(self.shared.db.settings().commit_deadline_ms);
         let mut retry = Retry::until(until);
         let mut again = sent;
+        let attached = Attached::default();
         loop {
             let limit = retry.left().min(longest).max(SHORTEST);
-            let fault = match tokio::time::timeout(limit, self.once(&writes, again, uncertain)).await {
+            let fault = match tokio::time::timeout(limit, self.once(&writes, (again, &attached), uncertain)).await {
                 Ok(Ok(outcomes)) => return Ok(outcomes),
                 Ok(Err(fault)) => fault,
                 Err(_) => {
@@ -228,7 +232,12 @@ impl Lane {
         }
     }
 
-    async fn once(&mut self, writes: &[&Write], again: bool, uncertain: &mut Uncertain) -> Sql<Vec<Outcome>> {
+    async fn once(
+        &mut self,
+        writes: &[&Write],
+        (again, attached): (bool, &Attached),
+        uncertain: &mut Uncertain,
+    ) -> Sql<Vec<Outcome>> {
         let Shared { db, liveness, memory } = self.shared.clone();
         // Stored before the batch, so that one that runs again finds them.
         while let Some(policy) = batch::new_policy(db.policies(), writes) {
@@ -239,7 +248,7 @@ impl Lane {
         let policy_ids = batch::policy_ids(db.policies(), writes);
         let (policy_ids, liveness) = (&policy_ids[..], &*liveness);
         let run = self.transaction(
-            move |tx| Box::pin(batch::run(tx, batch::Given { writes, policy_ids, liveness, again })),
+            move |tx| Box::pin(batch::run(tx, batch::Given { writes, policy_ids, liveness, again, attached })),
             uncertain,
         );
         let (outcomes, entries) = run.await?;

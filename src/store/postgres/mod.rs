@@ -2,6 +2,7 @@
 //! one database. This file is its face; what becomes of an execution is decided by the model.
 
 mod apply;
+mod attached;
 mod batch;
 mod bind;
 mod db;
