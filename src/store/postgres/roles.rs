@@ -33,6 +33,8 @@ const GRANTS: &[(&str, &[&str])] = &[
             "session_messages",
             "input_requests",
             "sealing_keys",
+            "series",
+            "series_closed",
             "tasks",
             "tokens",
             "upstreams",

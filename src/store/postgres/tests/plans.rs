@@ -21,7 +21,7 @@ const EXECUTIONS: i64 = 100_000;
 const LARGE: [&str; 4] = ["executions", "execution_events", "payloads", "idempotency_keys"];
 
 /// Statements that read a large table whole because that is what is asked of them, by people and seldom.
-const WHOLE: [(&str, &str); 2] = [("lists.rs", "TOTALS"), ("prune.rs", "PREVIEW")];
+const WHOLE: [(&str, &str); 3] = [("lists.rs", "TOTALS"), ("prune.rs", "PREVIEW"), ("totals.rs", "STATES")];
 
 /// Calls of a month: nearly all ended, some of each other state, every tenth with a key.
 const FILL: [&str; 5] = [

@@ -115,8 +115,8 @@ const RULES: &[Rule] = &[
         what: "candidates are read first and changed by key: what changes rows has no LIMIT of its own, and nothing is skipped",
         check: |statement| {
             let sql = upper(statement);
-            // Old messages belong to nobody who could meet there.
-            let limited = statement.name != "DELETE_OLD_MESSAGES"
+            // Old messages and old numbers belong to nobody who could meet there.
+            let limited = !["DELETE_OLD_MESSAGES", "FORGET"].contains(&statement.name.as_str())
                 && sql.contains(" LIMIT ")
                 && writes(&sql).any(|(verb, _)| verb != "INSERT INTO");
             contains(statement, &["SKIP LOCKED"]).or_else(|| limited.then(|| "changes what it has just found".into()))
