@@ -954,10 +954,8 @@ function Payloads({ row }) {
   ] });
 }
 async function first(row, kind, signal) {
-  return piece(row, kind, 0, signal).catch((error) => {
-    if (error instanceof Problem && error.code === "not_found") return void 0;
-    throw error;
-  });
+  const found = await piece(row, kind, 0, signal);
+  return found.pieces > 0 ? found : void 0;
 }
 function piece(row, kind, number, signal) {
   return get(`/api/v1/executions/${row.id}/payloads/${kind}?piece=${number}`, signal);

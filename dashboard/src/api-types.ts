@@ -1131,7 +1131,7 @@ export interface components {
             piece: number;
             /**
              * Format: int32
-             * @description How many there are; put together they are the text, byte for byte.
+             * @description How many there are; put together they are the text, byte for byte. 0: nothing is stored, or retention deleted it.
              */
             pieces: number;
             /** @description The piece: at most a mebibyte, never cut inside a character. */

@@ -83,9 +83,11 @@ async fn a_result_of_thirty_megabytes_is_read_in_pieces() {
 
     let arguments = get(&program, &path("arguments", 0), Some(&token)).await.answer();
     assert_eq!((&arguments["text"], &arguments["pieces"]), (&json!(r#"{"a":1.5}"#), &json!(1)), "{arguments}");
+    let none = get(&program, &path("error", 0), Some(&token)).await.answer();
+    assert_eq!((&none["text"], &none["pieces"]), (&json!(""), &json!(0)), "{none}");
     for (path, bearer, status, code) in [
         (path("result", pieces), Some(&token), 404, "not_found"),
-        (path("error", 0), Some(&token), 404, "not_found"),
+        (path("error", 1), Some(&token), 404, "not_found"),
         (path("nothing", 0), Some(&token), 404, "not_found"),
         (path("result", 0) + "&x=1", Some(&token), 400, "invalid_parameter"),
         (path("result", 0).replace("piece=0", "piece=-1"), Some(&token), 400, "invalid_parameter"),

@@ -413,6 +413,8 @@ fn sql(file: &File) -> Vec<String> {
         () if file.path.ends_with(".sql") => {
             file.text.lines().map(|l| l.split("--").next().unwrap_or(l)).collect::<Vec<_>>().join("\n")
         }
+        // Its bad examples are what the rules of the driver have to find.
+        () if file.path == "src/store/postgres/tests/rules.rs" => return Vec::new(),
         () if file.is_rust() && file.path.starts_with("src/") => source(&file.text).strings,
         () => return Vec::new(),
     };

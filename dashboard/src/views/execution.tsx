@@ -1,6 +1,6 @@
 // One call: why it stands where it stands, its life over workers, its log, its payloads, and what can be ordered.
 import { useEffect, useState } from "preact/hooks";
-import { get, Problem, type Event, type Execution as Row, type Piece, type Why } from "../api";
+import { get, type Event, type Execution as Row, type Piece, type Why } from "../api";
 import { caller, may } from "../access";
 import { useLive } from "../live";
 import { useLoad, useNow } from "../load";
@@ -199,10 +199,8 @@ function Payloads({ row }: { row: Row }) {
 
 /** The first piece of an exact text; absent when there is none. */
 async function first(row: Row, kind: string, signal: AbortSignal): Promise<Piece | undefined> {
-  return piece(row, kind, 0, signal).catch((error: unknown) => {
-    if (error instanceof Problem && error.code === "not_found") return undefined;
-    throw error;
-  });
+  const found = await piece(row, kind, 0, signal);
+  return found.pieces > 0 ? found : undefined;
 }
 
 function piece(row: Row, kind: string, number: number, signal?: AbortSignal): Promise<Piece> {

@@ -24,7 +24,7 @@ pub struct PieceView {
     kind: &'static str,
     /// Its number, from 0.
     piece: u32,
-    /// How many there are; put together they are the text, byte for byte.
+    /// How many there are; put together they are the text, byte for byte. 0: nothing is stored, or retention deleted it.
     pieces: u32,
     /// The piece: at most a mebibyte, never cut inside a character.
     text: String,
@@ -59,14 +59,18 @@ pub(in crate::http) async fn piece(
     }
     let number = u32::try_from(wanted).unwrap_or(u32::MAX);
     let missing = || {
-        let next = "the texts are arguments, meta, result and error; retention may have deleted them";
+        let next = "the texts are arguments, meta, result and error; the first piece says how many there are";
         Refusal::not_found("there is no such text, or no such piece of it", next)
     };
     let store = engine.store();
     let head = find(&**store, &access, &id).await?;
     let kind = KINDS.into_iter().find(|known| known.as_str() == kind).ok_or_else(missing)?;
     let found = store.payload_piece(head.id(), kind, number).await.map_err(|error| Refusal::store(&error))?;
-    let found = found.ok_or_else(missing)?;
-    let view = PieceView { kind: kind.as_str(), piece: number, pieces: found.pieces, text: found.text };
+    let (pieces, text) = match found {
+        Some(found) => (found.pieces, found.text),
+        None if number == 0 => (0, String::new()),
+        None => return Err(missing()),
+    };
+    let view = PieceView { kind: kind.as_str(), piece: number, pieces, text };
     Ok(json(StatusCode::OK, &view))
 }

@@ -72,13 +72,18 @@ impl Drop for Link {
 }
 
 /// An open transaction.
-pub(super) struct Tx<'env>(Reading<'env>, Told);
+pub(super) struct Tx<'env> {
+    reading: Reading<'env>,
+    told: Told,
+    /// The same ran before, and nothing was heard of its end: what it wrote may be there.
+    pub(super) may_be_there: bool,
+}
 
 impl<'env> Deref for Tx<'env> {
     type Target = Reading<'env>;
 
     fn deref(&self) -> &Reading<'env> {
-        &self.0
+        &self.reading
     }
 }
 
@@ -288,9 +293,11 @@ impl Db {
     ) -> Result<T> {
         let mut retry = self.patience();
         let mut uncertain = Uncertain::default();
+        let mut may_be_there = false;
         loop {
             let limit = retry.left().max(SHORTEST);
-            let fault = match tokio::time::timeout(limit, self.transaction_once(&run, &mut uncertain)).await {
+            let once = self.transaction_once(&run, &mut uncertain, may_be_there);
+            let fault = match tokio::time::timeout(limit, once).await {
                 Ok(Ok(value)) => return Ok(value),
                 Ok(Err(fault)) => fault,
                 Err(_) => Fault::lost("PostgreSQL did not answer in time; it is not known whether it wrote"),
@@ -299,6 +306,7 @@ impl Db {
             if !fault.may_run_again() || !retry.again().await {
                 return Err(fault.error);
             }
+            may_be_there |= fault.kind == Kind::Lost;
         }
     }
 
@@ -306,11 +314,12 @@ impl Db {
         &self,
         run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
         uncertain: &mut Uncertain,
+        may_be_there: bool,
     ) -> Sql<T> {
-        let tx = Tx(self.reading().await?, Told::default());
+        let tx = Tx { reading: self.reading().await?, told: Told::default(), may_be_there };
         let (done, clean) = self.within(&tx, run, uncertain).await;
         if clean {
-            tx.0.give_back();
+            tx.reading.give_back();
         }
         done
     }
@@ -322,7 +331,9 @@ impl Db {
         run: &(impl for<'a> Fn(&'a Tx<'env>) -> BoxFuture<'a, Sql<T>> + Send + Sync),
         uncertain: &mut Uncertain,
     ) -> (Sql<T>, bool) {
-        let tx = Tx(self.reading_on(Link::Own(Arc::clone(own))), Told::default());
+        let reading = self.reading_on(Link::Own(Arc::clone(own)));
+        // Whoever has a connection of its own knows by itself what it has sent.
+        let tx = Tx { reading, told: Told::default(), may_be_there: false };
         self.within(&tx, run, uncertain).await
     }
 
@@ -346,7 +357,7 @@ impl Db {
         match done {
             Ok(value) => {
                 crash::point("before_commit");
-                let stored = tx.1.remember(uncertain);
+                let stored = tx.told.remember(uncertain);
                 if let Err(fault) = tx.commit().await {
                     if fault.kind != Kind::Lost {
                         uncertain.forget(&stored);
@@ -368,7 +379,7 @@ impl Db {
 impl Tx<'_> {
     /// What is to be told of it after its commit.
     pub(super) fn told(&self) -> &Told {
-        &self.1
+        &self.told
     }
 
     /// The database bounds statements, but no commit: we do, by closing the socket and never by cancelling, which would

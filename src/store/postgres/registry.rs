@@ -1,7 +1,5 @@
 //! The small tables: tokens, the last known pictures of upstreams, and the clock of the database.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use tokio_postgres::Row;
 
 use super::bind::{int, text};
@@ -16,15 +14,11 @@ const HASH: &str = "SELECT sha256 FROM tokens WHERE prefix = $1";
 
 /// Adds a token; its prefix has to be new.
 pub(super) async fn put_token(db: &Db, token: TokenRow) -> Result<()> {
-    let (token, ran) = (&token, &AtomicBool::new(false));
-    db.transaction(move |tx| {
-        let again = ran.swap(true, Ordering::Relaxed);
-        Box::pin(put(tx, token, again))
-    })
-    .await
+    let token = &token;
+    db.transaction(move |tx| Box::pin(put(tx, token))).await
 }
 
-async fn put(tx: &Tx<'_>, token: &TokenRow, again: bool) -> Sql<()> {
+async fn put(tx: &Tx<'_>, token: &TokenRow) -> Sql<()> {
     let values = [
         text(&token.prefix),
         text(&token.sha256),
@@ -41,7 +35,7 @@ async fn put(tx: &Tx<'_>, token: &TokenRow, again: bool) -> Sql<()> {
     // Its own row, after a commit of which nothing was heard; or another token.
     let row = tx.query_opt(HASH, &[text(&token.prefix)]).await?;
     match row.map(|row| row.try_get::<_, String>(0)).transpose()? {
-        Some(hash) if again && hash == token.sha256 => Ok(()),
+        Some(hash) if tx.may_be_there && hash == token.sha256 => Ok(()),
         Some(_) => Err(Fault::refused("another token has this prefix; make one more")),
         None => Err(Fault::again("the token was removed meanwhile; try again")),
     }

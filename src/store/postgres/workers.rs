@@ -1,8 +1,6 @@
 //! Workers, and what their tools keep between attempts. Whether a lease is held is decided by the model, what a
 //! registration means by `store::worker`.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use tokio_postgres::Row;
 
 use super::bind::{flag, int, text, uuid, uuids};
@@ -180,15 +178,11 @@ const PUT_CHECKPOINT: &str = "INSERT INTO checkpoints (shard, execution_id, body
 
 /// Keeps something for later attempts, when the lease is held.
 pub(super) async fn keep(db: &Db, keep: Keep) -> Result<KeepOutcome> {
-    let (keep, ran) = (&keep, &AtomicBool::new(false));
-    db.transaction(move |tx| {
-        let again = ran.swap(true, Ordering::Relaxed);
-        Box::pin(keep_in(tx, keep, again))
-    })
-    .await
+    let keep = &keep;
+    db.transaction(move |tx| Box::pin(keep_in(tx, keep))).await
 }
 
-async fn keep_in(tx: &Tx<'_>, keep: &Keep, again: bool) -> Sql<KeepOutcome> {
+async fn keep_in(tx: &Tx<'_>, keep: &Keep) -> Sql<KeepOutcome> {
     let LeaseRef { id, fencing_token } = keep.lease;
     let Some(mut entry) = heads::entry(tx, id).await? else { return Ok(KeepOutcome::Refused(Answer::Stale)) };
     let held = asking::held(&entry.head, keep.lease, keep.now_ms, &tx.settings().limits);
@@ -202,7 +196,7 @@ async fn keep_in(tx: &Tx<'_>, keep: &Keep, again: bool) -> Sql<KeepOutcome> {
             if let Some(row) = earlier {
                 let earlier = row.try_get::<_, String>(0)?;
                 // Its own, after a commit of which nothing was heard.
-                return Ok(match again && earlier == **result {
+                return Ok(match tx.may_be_there && earlier == **result {
                     true => KeepOutcome::Stored,
                     false => KeepOutcome::Earlier(earlier.into()),
                 });
