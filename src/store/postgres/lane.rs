@@ -127,6 +127,10 @@ impl Lane {
                     if fault.ends_connection() {
                         self.own = None;
                     }
+                    if fault.kind != Kind::Lost {
+                        // Nothing of it is stored; what is there of it was told before.
+                        *uncertain = Uncertain::default();
+                    }
                     return (items, true);
                 }
             }
@@ -173,10 +177,26 @@ impl Lane {
             };
             let (begun, stores, changes, committed) =
                 future::join4(client.batch_execute(&begin), stores, changes, client.batch_execute("COMMIT")).await;
-            begun?;
-            all.extend(stores?);
-            all.extend(changes?);
-            committed?;
+            match begun {
+                Ok(()) => {
+                    all.extend(stores?);
+                    all.extend(changes?);
+                    committed?;
+                }
+                // Then each statement was a transaction of its own, and one that says what it struck has stored that.
+                Err(error) => {
+                    for told in [stores, changes] {
+                        match told {
+                            Ok(ids) => all.extend(ids),
+                            Err(fault) if fault.kind == Kind::Lost => return Err(fault),
+                            Err(_) => {}
+                        }
+                    }
+                    if all.is_empty() {
+                        return Err(error.into());
+                    }
+                }
+            }
         }
         crash::point("after_commit");
         Ok(all)
