@@ -176,6 +176,8 @@ async fn as_it_is_sent(schema: &Schema, client: &Client) {
 
 /// Reads from end to end and by an index, by table.
 async fn scans(client: &Client) -> BTreeMap<String, (i64, i64)> {
+    // What this connection itself has read is told once a second at most, or when it is asked to.
+    client.batch_execute("SELECT pg_stat_force_next_flush()").await.unwrap();
     let rows = client
         .query_typed(
             "SELECT relname::TEXT, seq_scan, coalesce(idx_scan, 0) FROM pg_stat_user_tables \
