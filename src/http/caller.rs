@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::auth::{Access, Proof};
 use super::openapi::Refused;
-use super::refusal::{Refusal, json};
+use super::refusal::{Refusal, json, no_parameters};
 use crate::model::principal::Scope;
 
 /// The route. It expects an [`Access`] among the request's extensions.
@@ -42,10 +42,8 @@ pub struct CallerView<'a> {
     tag = "caller",
     responses(Refused, (status = 200, description = "Who calls.", body = CallerView)),
 )]
-pub(super) async fn show(Extension(access): Extension<Access>, RawQuery(query): RawQuery) -> Result<Response, Refusal> {
-    if query.is_some_and(|query| !query.is_empty()) {
-        return Err(Refusal::bad_request("there is no such parameter", "leave the parameters out"));
-    }
+pub(super) async fn show(Extension(access): Extension<Access>, query: RawQuery) -> Result<Response, Refusal> {
+    no_parameters(query)?;
     let principal = &access.principal;
     let scopes = Scope::ALL.into_iter().filter(|scope| principal.scopes.permits(*scope)).map(Scope::as_str).collect();
     let view = CallerView {

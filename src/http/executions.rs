@@ -26,7 +26,7 @@ use self::filters::{Filter, FilterParams, number, parse_id, unknown_parameter, w
 pub(super) use self::pieces::{__path_piece, piece};
 use super::auth::Access;
 use super::openapi::Refused;
-use super::refusal::{Refusal, json};
+use super::refusal::{Refusal, json, no_parameters};
 use crate::engine::view::{EventView, ExecutionView, ResultView};
 use crate::engine::why::{Why, why as explain};
 use crate::engine::{Engine, changes};
@@ -265,11 +265,4 @@ pub(super) async fn find(store: &dyn Store, access: &Access, id: &str) -> Result
 
 fn missing() -> Refusal {
     Refusal::not_found("there is no such execution", "`durable-mcp executions list` shows those that you may see")
-}
-
-fn no_parameters(RawQuery(query): RawQuery) -> Result<(), Refusal> {
-    match query.is_none_or(|query| query.is_empty()) {
-        true => Ok(()),
-        false => Err(Refusal::bad_request("this address takes no parameters", "leave them out")),
-    }
 }

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use axum::body::Body;
+use axum::extract::RawQuery;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
@@ -22,6 +23,14 @@ pub struct Refusal {
     pub next: Cow<'static, str>,
     /// The `WWW-Authenticate` header (RFC 6750).
     pub challenge: Option<String>,
+}
+
+/// Refuses whatever follows the question mark, where nothing is asked for.
+pub(super) fn no_parameters(RawQuery(query): RawQuery) -> Result<(), Refusal> {
+    match query.is_none_or(|query| query.is_empty()) {
+        true => Ok(()),
+        false => Err(Refusal::bad_request("this address takes no parameters", "leave them out")),
+    }
 }
 
 /// The media type of problem details (RFC 9457 §3).

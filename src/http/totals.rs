@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use super::auth::Access;
 use super::openapi::Refused;
-use super::refusal::{Refusal, json};
+use super::refusal::{Refusal, json, no_parameters};
 use crate::engine::Engine;
 use crate::engine::remote::listing;
 use crate::engine::view::Time;
@@ -100,12 +100,10 @@ impl ByState {
 pub(super) async fn now(
     State(engine): State<Arc<Engine>>,
     Extension(access): Extension<Access>,
-    RawQuery(query): RawQuery,
+    query: RawQuery,
 ) -> Result<Response, Refusal> {
     access.require(Scope::Read)?;
-    if query.is_some_and(|query| !query.is_empty()) {
-        return Err(Refusal::bad_request("this address takes no parameters", "leave them out"));
-    }
+    no_parameters(query)?;
     let (store, now_ms) = (&**engine.store(), engine.clock().now_ms());
     let standing = store.standing(whose(&access), now_ms).await.map_err(|error| Refusal::store(&error))?;
     let workers = listing::workers(store, access.namespace()).await.map_err(|error| Refusal::store(&error))?;

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::auth::Access;
 use super::openapi::{Problem, Refused};
-use super::refusal::{Refusal, json};
+use super::refusal::{Refusal, json, no_parameters};
 use crate::engine::Engine;
 use crate::engine::remote::listing::{self, WorkerView};
 use crate::engine::remote::{DrainRefused, drain};
@@ -43,12 +43,10 @@ pub struct WorkerList {
 pub(super) async fn list(
     State(engine): State<Arc<Engine>>,
     Extension(access): Extension<Access>,
-    RawQuery(query): RawQuery,
+    query: RawQuery,
 ) -> Result<Response, Refusal> {
     access.require(Scope::Read)?;
-    if query.is_some_and(|query| !query.is_empty()) {
-        return Err(Refusal::bad_request("this address takes no parameters", "leave them out"));
-    }
+    no_parameters(query)?;
     let workers = listing::workers(&**engine.store(), access.namespace()).await;
     let workers = workers.map_err(|error| Refusal::store(&error))?;
     Ok(json(StatusCode::OK, &WorkerList { workers }))

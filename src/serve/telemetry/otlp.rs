@@ -13,10 +13,10 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter as _};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
 
-use super::outbound::{self, Complaint};
+use super::outbound::{self, Complaint, Item};
 use crate::config::settings::Config;
 use crate::engine::clock;
 use crate::serve::Failure;
@@ -28,8 +28,6 @@ use crate::worker::http_client;
 const BATCH: usize = 512;
 /// How long the first of a batch waits for company.
 const GATHER: Duration = Duration::from_millis(500);
-/// How long the end of the process waits for what is queued.
-const FLUSH: Duration = Duration::from_secs(2);
 
 /// Where it is said that spans go, besides the configuration. The rest of the standard's variables are read by the exporter.
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
@@ -39,15 +37,10 @@ const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORT
 const PATH: &str = "/v1/traces";
 
 /// The end that is kept to deliver what is left.
-pub struct Delivery(Option<mpsc::Sender<Item>>);
-
-enum Item {
-    Span(Box<SpanData>),
-    Flush(oneshot::Sender<()>),
-}
+pub type Delivery = outbound::Delivery<SpanData>;
 
 struct Queue {
-    items: mpsc::Sender<Item>,
+    items: mpsc::Sender<Item<SpanData>>,
     counts: Arc<Counters>,
 }
 
@@ -60,7 +53,7 @@ struct Counters {
 
 /// Where spans go by the configuration and the standard's variables; nowhere without an address.
 pub fn start(config: &Config) -> Result<(Traces, Delivery), Failure> {
-    let off = || (Traces::default(), Delivery(None));
+    let off = || (Traces::default(), outbound::Delivery(None));
     let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let is = |name: &str, wanted: &str| variable(&name).is_some_and(|value| value.eq_ignore_ascii_case(wanted));
     let configured = config.telemetry.otlp_endpoint.as_ref().map(|endpoint| endpoint.expose().to_owned());
@@ -86,7 +79,7 @@ pub fn start(config: &Config) -> Result<(Traces, Delivery), Failure> {
     let counts: Arc<Counters> = Arc::default();
     tokio::spawn(send(queue, exporter, counts.clone()));
     let sink = Arc::new(Queue { items: items.clone(), counts });
-    Ok((Traces::to(sink, clock::wall), Delivery(Some(items))))
+    Ok((Traces::to(sink, clock::wall), outbound::Delivery(Some(items))))
 }
 
 /// The address of traces below that of a collector.
@@ -111,7 +104,7 @@ fn resource() -> Resource {
 
 impl Sink for Queue {
     fn take(&self, span: SpanData) {
-        if self.items.try_send(Item::Span(Box::new(span))).is_err() {
+        if self.items.try_send(Item::Told(Box::new(span))).is_err() {
             self.counts.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -123,22 +116,7 @@ impl Sink for Queue {
     }
 }
 
-impl Delivery {
-    /// Waits until what is queued is delivered, for a moment.
-    pub async fn finish(&self) {
-        let Some(items) = &self.0 else { return };
-        let (done, finished) = oneshot::channel();
-        let flush = async {
-            if items.send(Item::Flush(done)).await.is_ok() {
-                // A task that is gone has nothing left.
-                let _ = finished.await;
-            }
-        };
-        let _ = tokio::time::timeout(FLUSH, flush).await;
-    }
-}
-
-async fn send(mut queue: mpsc::Receiver<Item>, exporter: SpanExporter, counts: Arc<Counters>) {
+async fn send(mut queue: mpsc::Receiver<Item<SpanData>>, exporter: SpanExporter, counts: Arc<Counters>) {
     let mut complaint = Complaint::default();
     while let Some(first) = queue.recv().await {
         let (mut batch, mut waiting) = (Vec::new(), Vec::new());
@@ -146,7 +124,7 @@ async fn send(mut queue: mpsc::Receiver<Item>, exporter: SpanExporter, counts: A
         let mut next = Some(first);
         while let Some(item) = next.take() {
             match item {
-                Item::Span(span) => batch.push(*span),
+                Item::Told(span) => batch.push(*span),
                 Item::Flush(done) => waiting.push(done),
             }
             if batch.len() < BATCH && waiting.is_empty() {

@@ -2,43 +2,34 @@
 //! the line, and whatever else is in it, stay here. A bounded queue and one task; what does not fit is dropped.
 
 use std::fmt;
-use std::time::Duration;
 
 use sentry_types::Dsn;
 use sentry_types::protocol::v7::{Envelope, Event, Level};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tracing::field::{Field, Visit};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::outbound::{self, Complaint};
+use super::outbound::{self, Complaint, Item};
 use crate::config::settings::Config;
 use crate::serve::Failure;
 use crate::worker::http_client;
 
 /// Faults that wait to be sent.
 const QUEUE: usize = 64;
-/// How long the end of the process waits for what is queued.
-const FLUSH: Duration = Duration::from_secs(2);
 /// How we call ourselves.
 const AGENT: &str = concat!("durable-mcp/", env!("CARGO_PKG_VERSION"));
 
 /// Follows the lines of the log that are faults.
-pub struct Follower(mpsc::Sender<Item>);
+pub struct Follower(mpsc::Sender<Item<Event<'static>>>);
 
 /// The end that is kept to deliver what is left.
-#[derive(Clone)]
-pub struct Delivery(Option<mpsc::Sender<Item>>);
-
-enum Item {
-    Fault(Box<Event<'static>>),
-    Flush(oneshot::Sender<()>),
-}
+pub type Delivery = outbound::Delivery<Event<'static>>;
 
 /// Faults go to the configured DSN; nowhere without one.
 pub fn start(config: &Config) -> Result<(Option<Follower>, Delivery), Failure> {
-    let Some(dsn) = &config.telemetry.sentry_dsn else { return Ok((None, Delivery(None))) };
+    let Some(dsn) = &config.telemetry.sentry_dsn else { return Ok((None, outbound::Delivery(None))) };
     let unusable = |error: String| Failure::usage(format!("telemetry.sentry_dsn can not be used: {error}"));
     // The error's words may repeat a part of it.
     let dsn: Dsn =
@@ -46,15 +37,15 @@ pub fn start(config: &Config) -> Result<(Option<Follower>, Delivery), Failure> {
     let client = outbound::client(dsn.envelope_api_url().as_str()).map_err(unusable)?;
     let (items, queue) = mpsc::channel(QUEUE);
     tokio::spawn(send(queue, client, dsn));
-    Ok((Some(Follower(items.clone())), Delivery(Some(items))))
+    Ok((Some(Follower(items.clone())), outbound::Delivery(Some(items))))
 }
 
-async fn send(mut queue: mpsc::Receiver<Item>, client: reqwest::Client, dsn: Dsn) {
+async fn send(mut queue: mpsc::Receiver<Item<Event<'static>>>, client: reqwest::Client, dsn: Dsn) {
     let address = dsn.envelope_api_url();
     let mut complaint = Complaint::default();
     while let Some(item) = queue.recv().await {
         let event = match item {
-            Item::Fault(event) => event,
+            Item::Told(event) => event,
             Item::Flush(done) => {
                 // Whoever waited may have gone.
                 let _ = done.send(());
@@ -84,21 +75,6 @@ pub fn follows(metadata: &tracing::Metadata<'_>) -> bool {
     }
 }
 
-impl Delivery {
-    /// Waits until what is queued is delivered, for a moment.
-    pub async fn finish(&self) {
-        let Some(items) = &self.0 else { return };
-        let (done, finished) = oneshot::channel();
-        let flush = async {
-            if items.send(Item::Flush(done)).await.is_ok() {
-                // A task that is gone has nothing left.
-                let _ = finished.await;
-            }
-        };
-        let _ = tokio::time::timeout(FLUSH, flush).await;
-    }
-}
-
 impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Follower {
     fn on_event(&self, line: &tracing::Event<'_>, context: Context<'_, S>) {
         let metadata = line.metadata();
@@ -122,7 +98,7 @@ impl<S: tracing::Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Follower {
         let tags = [("fault", told.fault), ("execution", told.execution)];
         event.tags.extend(tags.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         // Full: who is told of sixty faults knows enough.
-        let _ = self.0.try_send(Item::Fault(Box::new(event)));
+        let _ = self.0.try_send(Item::Told(Box::new(event)));
     }
 
     fn on_new_span(&self, attributes: &tracing::span::Attributes<'_>, id: &tracing::span::Id, context: Context<'_, S>) {

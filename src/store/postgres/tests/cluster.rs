@@ -52,3 +52,13 @@ impl Cluster {
         self.0.start_again().await;
     }
 }
+
+/// Waits until every connection of the program's stores has ended: what each has counted is told by then.
+pub(super) async fn connections_end(client: &tokio_postgres::Client) {
+    const OPEN: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'durable-mcp'";
+    let began = std::time::Instant::now();
+    while client.query_typed(OPEN, &[]).await.unwrap()[0].get::<_, i64>(0) > 0 {
+        assert!(began.elapsed().as_secs() < 60, "connections of a closed store stay");
+        tokio::task::yield_now().await;
+    }
+}

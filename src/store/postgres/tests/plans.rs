@@ -2,11 +2,10 @@
 //! large table from end to end, neither by a generic plan nor as the driver really sends it (R7).
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use tokio_postgres::Client;
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, connections_end};
 use super::statements::{Statement, sources, statements};
 use super::{Isolation, Schema};
 use crate::model::command::Command;
@@ -162,11 +161,7 @@ async fn as_it_is_sent(schema: &Schema, client: &Client) {
     assert!(scene.store.prune(retention, now_ms).await.unwrap().payloads > 0);
     scene.store.close().await;
     // What a connection counted is told when it ends.
-    let began = Instant::now();
-    while connections(client).await > 0 {
-        assert!(began.elapsed() < Duration::from_secs(60), "the store's connections stay");
-        tokio::task::yield_now().await;
-    }
+    connections_end(client).await;
     let after = scans(client).await;
     for table in LARGE {
         assert_eq!(after[table].0, before[table].0, "{table} was read whole");
@@ -187,11 +182,6 @@ async fn scans(client: &Client) -> BTreeMap<String, (i64, i64)> {
         .await
         .unwrap();
     rows.iter().map(|row| (row.get(0), (row.get(1), row.get(2)))).collect()
-}
-
-async fn connections(client: &Client) -> i64 {
-    let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'durable-mcp'";
-    client.query_typed(sql, &[]).await.unwrap()[0].get(0)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

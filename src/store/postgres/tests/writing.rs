@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, connections_end};
 use super::{Isolation, Schema};
 use crate::model::decide::{Answer, Command};
 use crate::model::execution::State;
@@ -47,15 +47,7 @@ async fn a_call_with_a_free_key_is_stored_and_ended_without_a_read() {
     }
     // Counters reach the others at the latest when a connection ends.
     scene.store.close().await;
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'durable-mcp'";
-        if counted.query_one(open, &[]).await.unwrap().get::<_, i64>(0) == 0 {
-            break;
-        }
-        assert!(Instant::now() < deadline, "connections of a closed store are still open");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    connections_end(&counted).await;
     let read = reads(&counted).await - before;
     // The first of them read for its policy; twenty that read would have looked for the operations of twenty rows.
     assert!(read < 10, "{read} scans of events and policies for {} calls", ids.len());
