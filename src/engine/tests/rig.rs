@@ -44,6 +44,13 @@ impl Rig {
         Arc::new(SqliteStore::open(&self.folder.path().join("test.db"), &settings).await.unwrap())
     }
 
+    /// Another program that holds the file: until it is dropped, nothing is written.
+    pub(crate) fn held(&self) -> rusqlite::Connection {
+        let other = rusqlite::Connection::open(self.folder.path().join("test.db")).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        other
+    }
+
     /// An engine with a lane for [`UPSTREAM`], and what it leases to itself.
     pub(crate) async fn engine(&self, limits: UpstreamLimits) -> (Arc<Engine>, Hands) {
         self.engine_with(Settings::default(), Some(limits)).await

@@ -155,9 +155,11 @@ async fn the_time_in_the_queue_no_longer_counts_once_a_call_was_started() {
 async fn a_caller_that_leaves_while_its_call_is_being_stored_stops_nothing() {
     let rig = Rig::new();
     let (engine, mut hands) = rig.engine(at_once(1)).await;
+    let held = rig.held();
     let mut submission = Box::pin(engine.submit(call(Policy::default())));
     assert!(futures_util::poll!(&mut submission).is_pending());
     drop(submission);
+    drop(held);
     let work = hands.next().await;
     assert_eq!(names(&engine, work.head.id()).await, ["submitted", "leased"]);
 }
@@ -167,9 +169,11 @@ async fn a_caller_that_leaves_while_its_call_is_being_stored_counts_as_gone() {
     let rig = Rig::new();
     let (engine, mut hands) = rig.engine(at_once(1)).await;
     let twin = super::rig::unkeyed(Policy::default(), Default::default());
+    let held = rig.held();
     let mut submission = Box::pin(engine.submit(twin.clone()));
     assert!(futures_util::poll!(&mut submission).is_pending());
     drop(submission);
+    drop(held);
     let work = hands.next().await;
     let repeat = engine.submit(twin).await.unwrap();
     assert!(repeat.attached);
