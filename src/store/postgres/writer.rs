@@ -1,6 +1,6 @@
 //! The writes to executions: queued in order, and written together, several at once. What has queued up shares a commit; an
 //! idle system waits for no company. Several batches are under way on as many connections, none of which touch the same
-//! execution. What becomes of a batch is in `lane.rs`.
+//! execution; one starts beside others when it is worth a commit of its own. What becomes of a batch is in `lane.rs`.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use crate::store::{Applied, Apply, Error, LeaseRef, Mark, Result, Submit, Submit
 
 /// Leases extended by one write, at most: each is a row of its transaction.
 const LEASES_MAX: usize = 100;
+/// So long a batch waits for company at most while others are under way and a lane is free.
+const COMPANY_WAIT: Duration = Duration::from_millis(5);
 /// Writes that have to wait and are looked over for others that need not, at most.
 const LOOKED_OVER_MAX: usize = 256;
 
@@ -54,6 +56,7 @@ impl Writer {
             marks: 0,
             marks_since: None,
             flights: Flights::default(),
+            company_until: None,
             closing: None,
         };
         tokio::spawn(task.run());
@@ -146,12 +149,20 @@ fn closed() -> Error {
     Error::Unavailable(CLOSED.into())
 }
 
+/// A batch that is under way.
+struct UnderWay {
+    ids: Vec<ExecutionId>,
+    writes: usize,
+}
+
 /// What is under way.
 #[derive(Default)]
 struct Flights {
     tasks: JoinSet<Lane>,
-    ids: HashMap<Id, Vec<ExecutionId>>,
+    batches: HashMap<Id, UnderWay>,
     named: HashSet<ExecutionId>,
+    /// How many writes it is in all.
+    writes: usize,
     /// The one with writes about marks.
     marks: Option<Id>,
 }
@@ -164,14 +175,15 @@ impl Flights {
 
     fn start(&mut self, mut lane: Lane, items: Vec<Item>) {
         let ids: Vec<ExecutionId> = items.iter().flat_map(|item| item.write.ids()).collect();
-        let is_about_marks = items.iter().any(|item| item.write.is_about_marks());
+        let (is_about_marks, writes) = (items.iter().any(|item| item.write.is_about_marks()), items.len());
         let run = async move {
             lane.run(items).await;
             lane
         };
         let task = self.tasks.spawn(run).id();
         self.named.extend(&ids);
-        self.ids.insert(task, ids);
+        self.batches.insert(task, UnderWay { ids, writes });
+        self.writes += writes;
         if is_about_marks {
             self.marks = Some(task);
         }
@@ -183,8 +195,9 @@ impl Flights {
             Ok((task, lane)) => (task, Some(lane)),
             Err(error) => (error.id(), None),
         };
-        for id in self.ids.remove(&task).unwrap_or_default() {
-            self.named.remove(&id);
+        if let Some(landed) = self.batches.remove(&task) {
+            landed.ids.iter().for_each(|id| drop(self.named.remove(id)));
+            self.writes -= landed.writes;
         }
         if self.marks == Some(task) {
             self.marks = None;
@@ -209,6 +222,8 @@ struct Task {
     /// Those with nothing to do.
     lanes: Vec<Lane>,
     flights: Flights,
+    /// Until when what has queued up waits for company; absent while it does not.
+    company_until: Option<Instant>,
     /// Who wants to know when all is written.
     closing: Option<oneshot::Sender<()>>,
 }
@@ -222,14 +237,14 @@ impl Task {
             if self.closing.is_some() && self.items.is_empty() && self.flights.tasks.is_empty() {
                 return self.close();
             }
-            let flush = self.flush_at();
+            let look = self.flush_at().into_iter().chain(self.company_until).min();
             tokio::select! {
                 lane = self.flights.land(), if !self.flights.tasks.is_empty() => {
                     self.lanes.push(lane.unwrap_or_else(|| Lane::new(self.shared.clone())));
                 }
                 job = self.jobs.recv(), if self.closing.is_none() => self.take_in(job),
                 _ = looks.tick() => self.lanes.iter_mut().for_each(|lane| lane.tend(idle)),
-                () = tokio::time::sleep_until(flush.unwrap_or_else(Instant::now).into()), if flush.is_some() => {}
+                () = tokio::time::sleep_until(look.unwrap_or_else(Instant::now).into()), if look.is_some() => {}
             }
             while self.closing.is_none()
                 && let Ok(job) = self.jobs.try_recv()
@@ -276,6 +291,11 @@ impl Task {
     /// Starts batches while there is something to write, and a lane for it.
     fn launch(&mut self) {
         while self.is_urgent() && !self.lanes.is_empty() {
+            if !self.has_company() {
+                self.company_until = self.company_until.or_else(|| Some(Instant::now() + COMPANY_WAIT));
+                return;
+            }
+            self.company_until = None;
             let items = self.batch();
             if items.is_empty() {
                 return;
@@ -283,6 +303,13 @@ impl Task {
             let lane = self.lanes.pop().expect("there is one, as was asked above");
             self.flights.start(lane, items);
         }
+    }
+
+    /// Most of what a batch costs is the same for one write and for many. Beside others one starts when it is as large as
+    /// all of them together, or has waited long enough: a commit that takes long does not hold up the rest.
+    fn has_company(&self) -> bool {
+        let waited = self.company_until.is_some_and(|until| until <= Instant::now());
+        waited || self.closing.is_some() || self.items.len() >= self.flights.writes
     }
 
     /// As many as may share a commit. What has to wait for something under way stays in the queue, and with it what has to
