@@ -196,7 +196,9 @@ impl Flights {
             Err(error) => (error.id(), None),
         };
         if let Some(landed) = self.batches.remove(&task) {
-            landed.ids.iter().for_each(|id| drop(self.named.remove(id)));
+            for id in &landed.ids {
+                self.named.remove(id);
+            }
             self.writes -= landed.writes;
         }
         if self.marks == Some(task) {
@@ -305,11 +307,12 @@ impl Task {
         }
     }
 
-    /// Most of what a batch costs is the same for one write and for many. Beside others one starts when it is as large as
-    /// all of them together, or has waited long enough: a commit that takes long does not hold up the rest.
+    /// Most of what a batch costs is the same for one write and for many. Beside another one starts when it is as large,
+    /// beside several when it is that many times as large as all of them together, or when it has waited long enough: a
+    /// commit that takes long does not hold up the rest.
     fn has_company(&self) -> bool {
         let waited = self.company_until.is_some_and(|until| until <= Instant::now());
-        waited || self.closing.is_some() || self.items.len() >= self.flights.writes
+        waited || self.closing.is_some() || self.items.len() >= self.flights.writes * self.flights.batches.len()
     }
 
     /// As many as may share a commit. What has to wait for something under way stays in the queue, and with it what has to
