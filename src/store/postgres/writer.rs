@@ -46,8 +46,10 @@ impl Writer {
         let waiting: Arc<AtomicUsize> = Arc::default();
         let memory = Arc::new(Memory::new(db.settings().heads_cached));
         let shared = Shared { db: Arc::clone(&db), liveness, memory };
+        let lanes = db.settings().writers.max(1);
         let task = Task {
-            lanes: (0..db.settings().writers.max(1)).map(|_| Lane::new(shared.clone())).collect(),
+            lanes: (0..lanes).map(|_| Lane::new(shared.clone())).collect(),
+            all_lanes: lanes,
             shared,
             jobs: inlet,
             waiting: Arc::clone(&waiting),
@@ -223,6 +225,8 @@ struct Task {
     marks_since: Option<Instant>,
     /// Those with nothing to do.
     lanes: Vec<Lane>,
+    /// How many there are, under way or not.
+    all_lanes: usize,
     flights: Flights,
     /// Until when what has queued up waits for company; absent while it does not.
     company_until: Option<Instant>,
@@ -315,19 +319,33 @@ impl Task {
         waited || self.closing.is_some() || self.items.len() >= self.flights.writes * self.flights.batches.len()
     }
 
+    /// Whether the next batch is of calls alone, or of everything else alone; absent: of both. The two are written by
+    /// different statements, and what a statement costs is for the most part the same for few rows and for many. Where
+    /// writes of the kind of the oldest that need not wait are at least half of all, the others make a batch of their own.
+    fn only_calls(&self, most: usize) -> Option<bool> {
+        let mut looked_over = self.items.iter().take(LOOKED_OVER_MAX);
+        let oldest = looked_over.find(|item| !self.flights.hold_up(&item.write))?;
+        let calls = oldest.write.submit().is_some();
+        let looked_at = self.items.len().min(most);
+        let alike = self.items.iter().take(looked_at).filter(|item| item.write.submit().is_some() == calls).count();
+        (self.all_lanes > 1 && alike * 2 >= looked_at).then_some(calls)
+    }
+
     /// As many as may share a commit. What has to wait for something under way stays in the queue, and with it what has to
     /// keep its order behind that.
     fn batch(&mut self) -> Vec<Item> {
         let settings = self.shared.db.settings();
         let most = settings.batch_max.max(1);
+        let only_calls = self.only_calls(most);
         let (mut batch, mut bytes, mut rows): (Vec<Item>, usize, usize) = (Vec::new(), 0, 0);
         let mut left: Vec<Item> = Vec::new();
         let (mut named, mut marks): (HashSet<ExecutionId>, bool) = (HashSet::new(), false);
         while batch.len() < most && left.len() < LOOKED_OVER_MAX {
             let Some(item) = self.items.pop_front() else { break };
             let write = &item.write;
+            let of_others = only_calls.is_some_and(|calls| write.submit().is_some() != calls);
             let behind = (marks && write.is_about_marks()) || write.ids().any(|id| named.contains(&id));
-            if behind || self.flights.hold_up(write) {
+            if of_others || behind || self.flights.hold_up(write) {
                 named.extend(write.ids());
                 marks |= write.is_about_marks();
                 left.push(item);
