@@ -24,6 +24,7 @@ mod observers;
 pub mod operate;
 pub mod parking;
 pub mod peers;
+pub mod redaction;
 pub mod remote;
 pub mod running;
 pub mod scheduler;
@@ -100,6 +101,8 @@ pub struct Settings {
     pub metric_tools_max: usize,
     /// How long a question to the client waits for its answer.
     pub input_timeout_ms: i64,
+    /// What is struck out of calls before they are kept.
+    pub redaction: redaction::Settings,
     /// Where spans go.
     pub traces: Traces,
     /// Remote workers.
@@ -127,6 +130,7 @@ impl Default for Settings {
             known_keys_max: 16_384,
             metric_tools_max: 100,
             input_timeout_ms: 3_600_000,
+            redaction: redaction::Settings::default(),
             traces: Traces::default(),
             remote: remote::Settings::default(),
             sessions: sessions::Settings::default(),
@@ -176,6 +180,7 @@ pub struct Engine {
     waiters: Waiters,
     asking: inputs::Asking,
     running: Arc<Running>,
+    unredacted: redaction::Held,
     known_keys: KnownKeys,
     meter: Arc<meter::Meter>,
     observers: Observers,
@@ -224,6 +229,7 @@ impl Engine {
             waiters: Waiters::new(settings.waiters_max),
             asking: inputs::Asking::default(),
             running: Arc::default(),
+            unredacted: redaction::Held::default(),
             known_keys: KnownKeys::new(settings.known_keys_max),
             observers: Observers::default(),
             watchers: Watchers::default(),

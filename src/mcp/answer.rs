@@ -140,6 +140,7 @@ pub fn refused(error: &engine::Error) -> RpcError {
         | engine::Error::NotPermitted { .. }
         | engine::Error::KeyTaken { .. }
         | engine::Error::ArgumentsDeleted(_)
+        | engine::Error::ArgumentsRedacted(_)
         | engine::Error::Arguments(_)
         | engine::Error::Store(Store::Unstorable(_)) => RpcError::new(code::INVALID_PARAMS, error.to_string())
             .with_data(&json!({ "type": error.code(), "retryable": false })),

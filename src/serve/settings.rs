@@ -1,5 +1,6 @@
 //! From the configuration to the settings of each floor. The one place that knows both.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config;
@@ -82,6 +83,7 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
         worker_poll_ms: millis(config.worker.poll_interval.0).max(1),
         waiters_max: config.limits.waiters as usize,
         input_timeout_ms: config.limits.input_timeout.0,
+        redaction: redaction(config),
         bound,
         metric_tools_max: config.telemetry.metric_tools as usize,
         result_bytes_max: config.limits.result_bytes.len(),
@@ -93,6 +95,21 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
             subscriptions_max: config.server.max_subscriptions as usize,
         },
         ..engine::Settings::default()
+    }
+}
+
+/// What is struck out of calls.
+fn redaction(config: &Config) -> engine::redaction::Settings {
+    let of_servers = config.servers.values().flat_map(|server| {
+        std::iter::once(&server.policy).chain(server.tools.values().map(|tool| &tool.policy))
+    });
+    let of_tools = config.tools.values().map(|tool| &tool.policy);
+    let of_workers = config.workers.tools.values().map(|tool| &tool.policy);
+    let mut own = of_servers.chain(of_tools).chain(of_workers).map(|policy| &policy.redaction);
+    engine::redaction::Settings {
+        rules: Arc::new(config.redaction.rules()),
+        is_on: !config.redaction.is_empty() || own.any(|rules| !rules.is_empty()),
+        held_bytes_max: config.limits.unredacted_bytes.len(),
     }
 }
 
@@ -229,7 +246,9 @@ pub fn rules(policy: &config::Policy, namespaces: Option<Vec<String>>) -> Rules 
                 on_expiry: policy.task.on_expiry,
             },
             namespaces,
+            answer_bytes_max: policy.answer_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
         },
+        redact: Arc::new(policy.redaction.rules()),
         reconcile: policy.reconcile.as_ref().map(|reconcile| Reconcile {
             tool: reconcile.tool.to_string(),
             arguments: reconcile.arguments.raw().get().to_owned(),
