@@ -2,8 +2,8 @@
 
 use super::retention::{KeptSpans, Retention};
 use super::settings::{
-    Auth, AuthMode, HttpTools, Isolation, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Role,
-    Scheduler, Sessions, Store, Worker, Workers, Wrap,
+    Auth, AuthMode, HttpTools, Isolation, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Role, Scheduler,
+    Sessions, Store, Worker, Workers, Wrap,
 };
 use super::tools::{
     DefaultIdempotency, DefaultRetry, DefaultTimeout, Defaults, OnDisconnect, OnTaskExpiry, OwnPolicy, Response,

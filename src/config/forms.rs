@@ -33,7 +33,13 @@ pub(super) fn check(text: &str, schema: &Schema, secret: bool) -> Result<(), Mes
                 Ok(_) => Ok(()),
                 Err((_, fault)) => {
                     let next = "see \"Redaction\" in docs/operating.md for the forms";
-                    Err(Message::new(format!("{} {fault}", if secret { "has a value that".to_owned() } else { format!("is {}, which", quoted(text)) }), next))
+                    Err(Message::new(
+                        format!(
+                            "{} {fault}",
+                            if secret { "has a value that".to_owned() } else { format!("is {}, which", quoted(text)) }
+                        ),
+                        next,
+                    ))
                 }
             }
         }

@@ -32,7 +32,7 @@ pub struct Retention {
 }
 
 /// Spans of their own; what is left out is as one level further out.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeptSpans {
     /// Arguments and results, counted from the end of the execution.
@@ -44,7 +44,7 @@ pub struct KeptSpans {
 }
 
 /// How long the ended executions of one namespace are kept; what is left out is as in `retention`.
-#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OwnRetention {
     /// Arguments and results, counted from the end of the execution.

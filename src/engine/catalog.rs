@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 
 use super::client::declared;
-use crate::model::redact;
 use crate::model::policy::{Identity, OnDisconnect, OnTaskExpiry, Policy, Tasks};
+use crate::model::redact;
 use crate::model::revision::Revision;
 
 /// One tool as it is offered and run.

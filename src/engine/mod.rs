@@ -54,7 +54,7 @@ use tokio_util::task::TaskTracker;
 pub use error::{Error, Result};
 
 use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
-use crate::store::{Retention, Store, WorkerChange};
+use crate::store::{Retention, Slice, Store, WorkerChange};
 use crate::telemetry::Traces;
 use catalog::Catalog;
 use clock::Clock;
@@ -79,6 +79,10 @@ pub struct Settings {
     pub scheduler_batch: usize,
     /// What is kept.
     pub retention: Retention,
+    /// The same for those who are told apart; each execution belongs to one slice.
+    pub retention_rules: Vec<(Slice, Retention)>,
+    /// The part of the time that deleting may take, in percent.
+    pub retention_share: u32,
     /// How often retention is applied.
     pub retention_interval_ms: i64,
     /// Calls at once in this process.
@@ -118,7 +122,9 @@ impl Default for Settings {
             heartbeat_ms: 10_000,
             scheduler_interval_ms: 1_000,
             scheduler_batch: 500,
-            retention: Retention { payloads_ms: 7 * 86_400_000, executions_ms: 30 * 86_400_000, batch: 200 },
+            retention: Retention { payloads_ms: 7 * 86_400_000, executions_ms: 30 * 86_400_000, batch: 20 },
+            retention_rules: Vec::new(),
+            retention_share: 20,
             retention_interval_ms: 60_000,
             slots: 64,
             waiters_max: 10_000,
@@ -139,6 +145,20 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// How long what is kept, of whom.
+    pub fn retention_rules(&self) -> Vec<(Slice, Retention)> {
+        match self.retention_rules.is_empty() {
+            true => vec![(Slice::default(), self.retention)],
+            false => self.retention_rules.clone(),
+        }
+    }
+
+    /// How long the result of any execution is kept at least, in milliseconds after its end.
+    pub fn result_kept_ms(&self) -> i64 {
+        let spans = self.retention_rules();
+        spans.iter().map(|(_, spans)| spans.payloads_ms.min(spans.executions_ms)).min().unwrap_or_default()
+    }
+
     /// How long a claim of a remote worker waits at most, in milliseconds. A connection that is open does not prove that
     /// its worker runs: it has to ask again in time, or counts as silent and is given no more calls.
     pub fn claim_wait_max_ms(&self) -> i64 {

@@ -179,10 +179,7 @@ impl Engine {
     }
 
     /// The command and the payload of a write, as far as they may be stored.
-    pub(super) async fn kept_of_write(
-        &self,
-        write: &Write<'_>,
-    ) -> Result<(Command, Option<(PayloadKind, Payload)>)> {
+    pub(super) async fn kept_of_write(&self, write: &Write<'_>) -> Result<(Command, Option<(PayloadKind, Payload)>)> {
         let unchanged = || (write.command.clone(), write.payload.clone());
         if !self.settings.redaction.is_on || !carries_words(&write.command) {
             return Ok(unchanged());

@@ -201,13 +201,8 @@ impl Engine {
         };
         let flight = self.in_flight.begin(&self.clock);
         let operation = self.new_operation();
-        let submit = Submit {
-            submission,
-            arguments: kept.arguments,
-            meta: kept.meta,
-            operation,
-            now_ms: flight.now_ms,
-        };
+        let submit =
+            Submit { submission, arguments: kept.arguments, meta: kept.meta, operation, now_ms: flight.now_ms };
         // What is stored for any worker may end before the caller has its ticket.
         let seat = holder.is_none().then(|| Seat::take(&self.waiters, id));
         let outcome = self.store.submit(submit).await;

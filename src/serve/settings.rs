@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config;
+use crate::config::retention::{KeptSpans, OwnRetention};
 use crate::config::settings::{Config, Isolation, Migrate, Role};
 
 use crate::config::units::Millis;
@@ -14,13 +15,11 @@ use crate::mcp::envelope;
 use crate::mcp::exposure::Exposure;
 use crate::mcp::{face, names};
 use crate::model::decide::Limits;
+use crate::model::execution::State;
 use crate::model::policy::{Delivery, OnDisconnect, Timeouts, Unkeyed};
 use crate::model::retry::{RetryOn, RetryPolicy};
-use crate::store::{PostgresSettings, Retention, SqliteSettings, StoreSettings, postgres};
+use crate::store::{PostgresSettings, Retention, Slice, SqliteSettings, StoreSettings, postgres};
 use crate::worker::rules::{Reconcile, Rules};
-
-/// Executions pruned in one batch: small enough that a waiting writer does not notice.
-const PRUNE_BATCH: usize = 200;
 
 /// The settings of the store, whichever driver its URL asks for.
 pub fn store(config: &Config) -> StoreSettings {
@@ -76,8 +75,10 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
         retention: Retention {
             payloads_ms: config.retention.payloads.0,
             executions_ms: config.retention.executions.0,
-            batch: PRUNE_BATCH,
+            batch: config.retention.batch as usize,
         },
+        retention_rules: retention_rules(config),
+        retention_share: config.retention.share,
         retention_interval_ms: config.retention.interval.0,
         slots: config.worker.slots as usize,
         worker_poll_ms: millis(config.worker.poll_interval.0).max(1),
@@ -98,11 +99,47 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
     }
 }
 
+/// How long what is kept, of whom: a rule for each namespace with spans of its own, and for each state in which they
+/// differ; the last ones are for all others.
+pub fn retention_rules(config: &Config) -> Vec<(Slice, Retention)> {
+    let all = &config.retention;
+    let batch = all.batch as usize;
+    let states = [State::Completed, State::Failed, State::Cancelled];
+    let of_state = |state: State, completed: KeptSpans, failed: KeptSpans, cancelled: KeptSpans| match state {
+        State::Completed => completed,
+        State::Failed => failed,
+        _ => cancelled,
+    };
+    let named = config.namespaces.iter().filter(|(_, namespace)| namespace.retention != OwnRetention::default());
+    let own = named.clone().map(|(name, namespace)| (Some(name.clone()), namespace.retention));
+    let but: Vec<String> = named.map(|(name, _)| name.clone()).collect();
+    let mut rules = Vec::new();
+    for (namespace, own) in own.chain([(None, OwnRetention::default())]) {
+        let spans = states.map(|state| {
+            let inner = of_state(state, own.completed, own.failed, own.cancelled);
+            let outer = of_state(state, all.completed, all.failed, all.cancelled);
+            let payloads = inner.payloads.or(own.payloads).or(outer.payloads).unwrap_or(all.payloads);
+            let executions = inner.executions.or(own.executions).or(outer.executions).unwrap_or(all.executions);
+            Retention { payloads_ms: payloads.0, executions_ms: executions.0, batch }
+        });
+        let but = if namespace.is_none() { but.clone() } else { Vec::new() };
+        let slice = Slice { state: None, namespace, but };
+        match spans.iter().all(|other| *other == spans[0]) {
+            true => rules.push((slice, spans[0])),
+            false => rules.extend(
+                states.iter().zip(spans).map(|(state, spans)| (Slice { state: Some(*state), ..slice.clone() }, spans)),
+            ),
+        }
+    }
+    rules
+}
+
 /// What is struck out of calls.
 fn redaction(config: &Config) -> engine::redaction::Settings {
-    let of_servers = config.servers.values().flat_map(|server| {
-        std::iter::once(&server.policy).chain(server.tools.values().map(|tool| &tool.policy))
-    });
+    let of_servers = config
+        .servers
+        .values()
+        .flat_map(|server| std::iter::once(&server.policy).chain(server.tools.values().map(|tool| &tool.policy)));
     let of_tools = config.tools.values().map(|tool| &tool.policy);
     let of_workers = config.workers.tools.values().map(|tool| &tool.policy);
     let mut own = of_servers.chain(of_tools).chain(of_workers).map(|policy| &policy.redaction);

@@ -18,7 +18,11 @@ fn a_pointer_strikes_what_it_names_and_the_rest_keeps_its_bytes() {
         ("/a", r#"{ "a" : "x",  "b":1.50 }"#, Some(r#"{ "a" : "[redacted]",  "b":1.50 }"#)),
         ("/a/b", r#"{"a":{"b":[1,{"c":2}],"d":3}}"#, Some(r#"{"a":{"b":"[redacted]","d":3}}"#)),
         ("/a/1", r#"{"a":[1,2,3]}"#, Some(r#"{"a":[1,"[redacted]",3]}"#)),
-        ("/a/*/k", r#"{"a":[{"k":1},{"k":"two"},{"j":3}]}"#, Some(r#"{"a":[{"k":"[redacted]"},{"k":"[redacted]"},{"j":3}]}"#)),
+        (
+            "/a/*/k",
+            r#"{"a":[{"k":1},{"k":"two"},{"j":3}]}"#,
+            Some(r#"{"a":[{"k":"[redacted]"},{"k":"[redacted]"},{"j":3}]}"#),
+        ),
         ("/**/k", r#"{"k":1,"a":[{"b":{"k":null}}]}"#, Some(r#"{"k":"[redacted]","a":[{"b":{"k":"[redacted]"}}]}"#)),
         ("/a~1b/~0", r#"{"a/b":{"~":1}}"#, Some(r#"{"a/b":{"~":"[redacted]"}}"#)),
         ("/\u{e4}", r#"{"\u00e4":true}"#, Some(r#"{"\u00e4":"[redacted]"}"#)),
@@ -52,7 +56,8 @@ fn a_struck_value_is_struck_wherever_it_appears_again() {
     let error = r#"{"message":"no hunter\"22","data":"{\"p\":\"hunter\\\"22\"}"}"#;
     let left = rules.strike(error, Part::Other, &known).unwrap().text;
     assert_eq!(left, r#"{"message":"no [redacted]","data":"{\"p\":\"[redacted]\"}"}"#);
-    let result = r#"{"content":[{"type":"text","text":"{\"token\":123456789}"}],"structuredContent":{"token":123456789}}"#;
+    let result =
+        r#"{"content":[{"type":"text","text":"{\"token\":123456789}"}],"structuredContent":{"token":123456789}}"#;
     let left = rules.strike(result, Part::Result, &known).unwrap().text;
     assert!(!left.contains("123456789"), "{left}");
     // A short value would strike what it only happens to be like.
@@ -77,7 +82,9 @@ fn rules_that_can_not_work_are_refused_with_a_reason() {
         let (text, fault) = Rules::parse([pattern], [], []).unwrap_err();
         assert!(text == pattern && fault.to_string().contains(words), "{pattern}: {fault}");
     }
-    for (pointer, words) in [("a", "begins with no `/`"), ("", "begins"), ("/a~2", "after `~`"), ("/a/**", "at its end")] {
+    for (pointer, words) in
+        [("a", "begins with no `/`"), ("", "begins"), ("/a~2", "after `~`"), ("/a/**", "at its end")]
+    {
         let (text, fault) = Rules::parse([], [pointer], []).unwrap_err();
         assert!(text == pointer && fault.to_string().contains(words), "{pointer}: {fault}");
     }

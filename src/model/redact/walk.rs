@@ -93,8 +93,7 @@ impl Walker<'_> {
             return Ok(());
         }
         for index in 0_usize.. {
-            let inner =
-                if states.is_empty() { Vec::new() } else { step(self.pointers, states, &index.to_string()) };
+            let inner = if states.is_empty() { Vec::new() } else { step(self.pointers, states, &index.to_string()) };
             self.value(&inner, depth + 1)?;
             if self.ends(b']')? {
                 break;
