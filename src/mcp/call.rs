@@ -226,6 +226,10 @@ impl Face {
                 conversation.only_asks = true;
                 Ok(conversation.begun(flight))
             }
+            Builtin::Part { execution, from } => {
+                let ticket = self.attach(execution, caller).await?;
+                Ok(Begun::Answer(Answered::of(self.part(&ticket, &from, caller.era).await?)))
+            }
             Builtin::Cancel(id) => {
                 require(&caller.principal, Scope::Cancel)?;
                 let ticket = self.attach(id, caller).await?;

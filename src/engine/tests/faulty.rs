@@ -22,7 +22,7 @@ use crate::store::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKe
 use crate::store::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
 use crate::store::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
-    StreamMessage, StreamRow, StreamSeen,
+    Slice, StreamMessage, StreamRow, StreamSeen,
 };
 
 /// A real store whose methods fail as often as a test wants.
@@ -230,9 +230,9 @@ impl Store for Faulty {
     async fn bury_process(&self, process: ProcessId) -> Result<()> {
         self.inner.bury_process(process).await
     }
-    async fn prune(&self, retention: Retention, now_ms: i64) -> Result<Pruned> {
+    async fn prune_slice(&self, slice: Slice, retention: Retention, now_ms: i64) -> Result<Pruned> {
         self.pass("prune")?;
-        self.inner.prune(retention, now_ms).await
+        self.inner.prune_slice(slice, retention, now_ms).await
     }
     async fn changed(&self, timeout_ms: u64) {
         self.inner.changed(timeout_ms).await;

@@ -110,6 +110,7 @@ macro_rules! store_cases {
                 a_large_payload_comes_back_in_one_piece,
             ],
             retention: [
+                each_slice_goes_by_its_own_time,
                 payloads_go_before_the_history,
                 a_living_execution_and_an_unknown_one_are_kept,
                 an_execution_is_kept_while_its_key_lives,
