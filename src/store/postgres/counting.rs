@@ -79,7 +79,8 @@ const ENDED: &str = concat!(
     ") e CROSS JOIN LATERAL (SELECT CASE WHEN e.created_at_ms >= $4 THEN 0::BIGINT \
      WHEN e.state = 'completed' AND e.source = 'result' AND e.next_seq = 4 AND e.attempt = 1 \
      AND e.fencing_token = 1 AND e.notes = 0 AND e.created_at_ms >= $3 AND e.ended_at_ms < $4 \
-     AND e.created_at_ms <= e.ended_at_ms AND e.created_at_ms - e.created_at_ms % 60000 = e.ended_at_ms - e.ended_at_ms % 60000 THEN 1::BIGINT \
+     AND e.created_at_ms <= e.ended_at_ms \
+     AND e.created_at_ms - e.created_at_ms % 60000 = e.ended_at_ms - e.ended_at_ms % 60000 THEN 1::BIGINT \
      ELSE 2::BIGINT END AS kind) k GROUP BY 1, 2, 3, 4, 5, 6, 7"
 );
 
