@@ -5,6 +5,7 @@ mod apply;
 mod attached;
 mod batch;
 mod bind;
+mod columns;
 mod db;
 mod draft;
 mod events;
