@@ -1,8 +1,9 @@
 //! The values that nobody has to write. Every number that the program takes without asking is here, and nowhere else.
 
+use super::retention::{KeptSpans, Retention};
 use super::settings::{
-    Auth, AuthMode, HttpTools, Isolation, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Retention, Role,
-    Scheduler, Sessions, Store, Worker, Workers, Wrap,
+    Auth, AuthMode, HttpTools, Isolation, Lease, Limits, Listener, Log, LogFormat, Migrate, Proxy, Role, Scheduler,
+    Sessions, Store, Worker, Workers, Wrap,
 };
 use super::tools::{
     DefaultIdempotency, DefaultRetry, DefaultTimeout, Defaults, OnDisconnect, OnTaskExpiry, OwnPolicy, Response,
@@ -139,7 +140,16 @@ impl Default for Sessions {
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { payloads: Millis(7 * 86_400_000), executions: Millis(30 * 86_400_000), interval: Millis(60_000) }
+        Self {
+            payloads: Millis(7 * 86_400_000),
+            executions: Millis(30 * 86_400_000),
+            interval: Millis(60_000),
+            batch: 20,
+            share: 20,
+            completed: KeptSpans::default(),
+            failed: KeptSpans::default(),
+            cancelled: KeptSpans::default(),
+        }
     }
 }
 
@@ -161,6 +171,8 @@ impl Default for Limits {
             input_timeout: Millis(3_600_000),
             argument_bytes: Bytes(4 << 20),
             result_bytes: Bytes(16 << 20),
+            answer_bytes: None,
+            unredacted_bytes: Bytes(64 << 20),
             stale_results_per_execution: 16,
             waiters: 65_536,
             tools_per_page: 500,

@@ -3,6 +3,7 @@
 
 use super::error::{Message, quoted};
 use super::units::{Bytes, LONGEST_MS, Millis};
+use crate::model::redact;
 use axum::http::{HeaderName, HeaderValue};
 use serde_json::Value as Schema;
 use std::net::{IpAddr, SocketAddr};
@@ -23,6 +24,25 @@ pub(super) fn check(text: &str, schema: &Schema, secret: bool) -> Result<(), Mes
             Some(bytes) => check_bytes(i64::try_from(bytes.0).unwrap_or(i64::MAX), schema),
             None => wrong("no size", "write bytes, or a string such as \"4MiB\""),
         },
+        "pattern" | "pointer" => {
+            let (patterns, pointers) = match schema.get("x-format").and_then(Schema::as_str) {
+                Some("pattern") => (Some(text), None),
+                _ => (None, Some(text)),
+            };
+            match redact::Rules::parse(patterns, pointers, None) {
+                Ok(_) => Ok(()),
+                Err((_, fault)) => {
+                    let next = "see \"Redaction\" in docs/operating.md for the forms";
+                    Err(Message::new(
+                        format!(
+                            "{} {fault}",
+                            if secret { "has a value that".to_owned() } else { format!("is {}, which", quoted(text)) }
+                        ),
+                        next,
+                    ))
+                }
+            }
+        }
         "listen" if text.parse::<SocketAddr>().is_err() => {
             wrong("no address to listen on", "write an IP address and a port, such as \"127.0.0.1:7400\"")
         }

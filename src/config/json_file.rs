@@ -36,7 +36,7 @@ const FOREIGN: [&str; 22] = [
 ];
 
 /// Sections that a JSON file cannot set; naming one is a mistake worth a word.
-const OWN_SECTIONS: [&str; 15] = [
+const OWN_SECTIONS: [&str; 16] = [
     "store",
     "server",
     "worker",
@@ -44,6 +44,7 @@ const OWN_SECTIONS: [&str; 15] = [
     "lease",
     "scheduler",
     "sessions",
+    "redaction",
     "retention",
     "defaults",
     "wrap",

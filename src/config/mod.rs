@@ -17,6 +17,8 @@ mod json_file;
 mod load;
 mod node;
 mod policy;
+pub mod redaction;
+pub mod retention;
 mod rules;
 mod schema;
 mod secret;

@@ -1,6 +1,7 @@
 //! The effective policy of a call: tool, then server, then `[defaults]`. Decides no delivery from hints: without a word of
 //! the operator it stays open here.
 
+use super::redaction::Redaction;
 use super::secret::Text;
 use super::settings::Config;
 use super::tools::{
@@ -24,6 +25,10 @@ pub struct Policy {
     pub response: Response,
     pub key_argument: Option<Text>,
     pub reconcile: Option<Reconcile>,
+    /// The most of a result that a caller is sent.
+    pub answer_bytes: Option<u64>,
+    /// What is struck, of all levels.
+    pub redaction: Redaction,
 }
 
 /// Time limits in milliseconds.
@@ -184,6 +189,8 @@ impl Config {
             response: first(layers, |own| own.response).unwrap_or(self.server.response),
             key_argument: None,
             reconcile: None,
+            answer_bytes: first(layers, |own| own.answer_bytes).or(self.limits.answer_bytes).map(|bytes| bytes.0),
+            redaction: layers.iter().fold(self.redaction.clone(), |all, own| all.with(&own.redaction)),
         }
     }
 }

@@ -123,8 +123,9 @@ pub(super) fn check(root: &Node, problems: &mut Problems) {
     check_paths(root, problems);
     check_lease(root, problems);
     check_runs(root, problems);
+    let redacts = strikes_arguments(root);
     for entry in root.get(&["servers"]).map(Node::entries).into_iter().flatten() {
-        check_server(entry, problems);
+        check_server(entry, redacts, problems);
     }
     for entry in root.get(&["tools"]).map(Node::entries).into_iter().flatten() {
         if entry.key.starts_with("durable_") {
@@ -132,10 +133,10 @@ pub(super) fn check(root: &Node, problems: &mut Problems) {
             problems.error(ErrorKind::Key, &entry.place, Message::new(reason, "rename the tool"));
         }
         http_tools::check(entry, root, problems);
-        check_policy(&entry.node, problems);
+        check_policy(&entry.node, redacts, problems);
     }
     for entry in root.get(&["workers", "tools"]).map(Node::entries).into_iter().flatten() {
-        check_policy(&entry.node, problems);
+        check_policy(&entry.node, redacts, problems);
     }
     if let Some(entry) = root.get(&["namespaces"]).and_then(|namespaces| namespaces.entry("default")) {
         let tools = entry.node.entry("tools");
@@ -218,7 +219,7 @@ fn check_runs(root: &Node, problems: &mut Problems) {
     }
 }
 
-fn check_server(entry: &Entry, problems: &mut Problems) {
+fn check_server(entry: &Entry, redacts: bool, problems: &mut Problems) {
     let (name, server) = (quoted(&entry.key), &entry.node);
     if server.broken {
         return;
@@ -258,14 +259,34 @@ fn check_server(entry: &Entry, problems: &mut Problems) {
             problems.error(ErrorKind::Value, &header.node.place, message);
         }
     }
-    check_policy(server, problems);
+    let redacts = redacts || strikes_arguments(server);
+    check_policy(server, redacts, problems);
     for tool in server.entry("tools").map(|tools| tools.node.entries()).into_iter().flatten() {
-        check_policy(&tool.node, problems);
+        check_policy(&tool.node, redacts, problems);
     }
 }
 
-fn check_policy(node: &Node, problems: &mut Problems) {
-    let at_most_once = text_at(node, &["delivery"]) == Some("at_most_once");
+/// Whether pointers of this level strike something out of arguments.
+fn strikes_arguments(node: &Node) -> bool {
+    let pointers = node.get(&["redaction", "arguments"]).map(|pointers| &pointers.value);
+    matches!(pointers, Some(Value::Array(items)) if !items.is_empty())
+}
+
+/// `redacts`: rules further out strike something out of the arguments of these calls.
+fn check_policy(node: &Node, redacts: bool, problems: &mut Problems) {
+    let delivery = text_at(node, &["delivery"]);
+    let at_most_once = delivery == Some("at_most_once");
+    if let Some(place) = node.get(&["delivery"]).map(|node| &node.place)
+        && delivery == Some("at_least_once")
+        && (redacts || strikes_arguments(node))
+    {
+        let message = Message::new(
+            "arguments are redacted under `at_least_once`",
+            "what is lost with its process can not be run again then, and fails as `arguments_redacted`; see \"Redaction\" \
+             in docs/operating.md",
+        );
+        problems.warn(place, message);
+    }
     if let Some(on) =
         node.get(&["retry", "on"]).filter(|on| matches!(&on.value, Value::Array(items) if !items.is_empty()))
         && at_most_once

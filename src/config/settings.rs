@@ -1,6 +1,8 @@
 //! The sections that exist once: store, listener, worker, auth, times, limits. Upstream servers, tools and the policy of a
 //! call are in `tools.rs`. Holds values only; what they mean is decided where they are used.
 
+use super::redaction::Redaction;
+use super::retention::{OwnRetention, Retention};
 use super::secret::{Secret, Text};
 pub use super::store::{Isolation, Migrate};
 pub use super::telemetry::Telemetry;
@@ -33,6 +35,8 @@ pub struct Config {
     pub sessions: Sessions,
     /// How long ended executions are kept.
     pub retention: Retention,
+    /// What is struck out of every call before anything of it is kept.
+    pub redaction: Redaction,
     /// What holds for every tool that says nothing else.
     pub defaults: Defaults,
     /// `durable-mcp wrap`.
@@ -360,21 +364,6 @@ pub struct Sessions {
     pub heartbeat: Millis,
 }
 
-/// How long ended executions are kept. An `unknown` one is kept until somebody resolves it.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct Retention {
-    /// Arguments and results, counted from the end of the execution.
-    #[schemars(extend("x-min-ms" = 1))]
-    pub payloads: Millis,
-    /// Whole executions with their events, counted from the end.
-    #[schemars(extend("x-min-ms" = 1))]
-    pub executions: Millis,
-    /// How often old data is deleted.
-    #[schemars(extend("x-min-ms" = 1))]
-    pub interval: Millis,
-}
-
 /// `durable-mcp wrap`.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -416,6 +405,14 @@ pub struct Limits {
     /// The largest result of a tool; a larger one is a failure of the attempt.
     #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824))]
     pub result_bytes: Bytes,
+    /// The most of a result that a caller is sent; of a longer one it gets the beginning, and how to read the rest. Without it
+    /// all.
+    #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824))]
+    pub answer_bytes: Option<Bytes>,
+    /// The most bytes of true arguments that are kept in memory for calls that wait or may run again, where a rule of
+    /// redaction strikes the stored ones; beyond it such calls are refused as overload.
+    #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824))]
+    pub unredacted_bytes: Bytes,
     /// The most results under an older token that an execution records; later ones only count.
     #[schemars(range(min = 1, max = 10_000))]
     pub stale_results_per_execution: u32,
@@ -471,6 +468,8 @@ pub struct Namespace {
     /// Tools that its callers see, by full name or with a `*` at the end; without it all.
     #[schemars(length(max = 10_000), inner(length(min = 1)))]
     pub tools: Option<Vec<Text>>,
+    /// How long its ended executions are kept.
+    pub retention: OwnRetention,
 }
 
 impl Namespace {

@@ -3,6 +3,7 @@
 //! `defaults.rs` holds the values that nobody has to write.
 
 use super::json::{Json, JsonSource};
+use super::redaction::Redaction;
 use super::secret::{Secret, Text};
 use super::units::{Bytes, Millis};
 pub use crate::model::policy::{OnTaskExpiry, Tasks};
@@ -180,6 +181,11 @@ pub struct OwnPolicy {
     /// Form of an answer over HTTP.
     #[schemars(extend("x-inherits" = "server.response"))]
     pub response: Option<Response>,
+    /// The most of a result that a caller is sent; of a longer one it gets the beginning, and how to read the rest.
+    #[schemars(extend("x-min-bytes" = 1024, "x-max-bytes" = 1_073_741_824, "x-inherits" = "limits.answer_bytes"))]
+    pub answer_bytes: Option<Bytes>,
+    /// What is struck out of its calls besides.
+    pub redaction: Redaction,
 }
 
 /// Time limits of its own.

@@ -18,6 +18,9 @@ impl Engine {
     /// finds what the first one made.
     pub(super) async fn run_again(self: &Arc<Self>, ended: Head, by: Order) -> Result<Acted> {
         let old = ended.id();
+        if ended.ident.policy.arguments_redacted {
+            return Err(Error::ArgumentsRedacted(old));
+        }
         let arguments = self.store.payload(old, PayloadKind::Arguments).await?;
         let arguments = arguments.ok_or(Error::ArgumentsDeleted(old))?;
         let meta = self.store.payload(old, PayloadKind::Meta).await?;

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use super::client::declared;
 use crate::model::policy::{Identity, OnDisconnect, OnTaskExpiry, Policy, Tasks};
+use crate::model::redact;
 use crate::model::revision::Revision;
 
 /// One tool as it is offered and run.
@@ -33,6 +34,8 @@ pub struct Tool {
     pub identity: Identity,
     /// How the caller is served.
     pub service: Service,
+    /// What is struck out of its calls before anything of them is kept.
+    pub redact: Arc<redact::Rules>,
 }
 
 /// How a tool's callers are served.
@@ -50,6 +53,8 @@ pub struct Service {
     pub task: TaskService,
     /// The namespaces that may call it; absent: all.
     pub namespaces: Option<Vec<String>>,
+    /// The most bytes of a result that a caller is sent; absent: all.
+    pub answer_bytes_max: Option<usize>,
 }
 
 /// When calls of a tool become tasks. Times in milliseconds.
@@ -95,6 +100,7 @@ impl Default for Service {
             response: None,
             task: TaskService::default(),
             namespaces: None,
+            answer_bytes_max: None,
         }
     }
 }

@@ -39,6 +39,9 @@ pub enum Error {
     /// There is nothing left to run again.
     #[error("the arguments of execution {0} were deleted by retention")]
     ArgumentsDeleted(ExecutionId),
+    /// What is stored of the arguments is not what the call was made with.
+    #[error("the stored arguments of execution {0} are redacted, so it can not be run again; make the call anew")]
+    ArgumentsRedacted(ExecutionId),
     /// The arguments have no canonical form.
     #[error("{0}")]
     Arguments(#[from] arguments::Error),
@@ -57,6 +60,7 @@ impl Error {
             Error::NotPermitted { .. } => "not_permitted",
             Error::KeyTaken { .. } => "key_taken",
             Error::ArgumentsDeleted(_) => "arguments_deleted",
+            Error::ArgumentsRedacted(_) => "arguments_redacted",
             Error::Arguments(_) => "invalid_arguments",
             Error::Store(error) => error.code(),
         }

@@ -19,6 +19,7 @@ use super::finishing::Finishing;
 use super::running::Work;
 use super::{Engine, Error, Result};
 use crate::model::arguments;
+use crate::model::event::Digest;
 use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
 use crate::model::json::members;
@@ -129,7 +130,7 @@ impl Engine {
         if let Some(needs) = lacking.into_iter().find(|needs| !is_capable(client, needs)) {
             return Ok(Parked::NotCapable(needs));
         }
-        let questions: Vec<NewQuestion> = questions.iter().map(new_question).collect();
+        let questions = self.kept_of_questions(work.head.id(), questions.iter().map(new_question).collect()).await?;
         let flight = self.in_flight.begin(&self.clock);
         let ask = Ask {
             lease: work.lease(),
@@ -146,7 +147,7 @@ impl Engine {
             Asked::Refused(_) => return Ok(Parked::Refused),
         };
         if head.state != State::Waiting {
-            return Ok(Parked::Known(answered(&rows)));
+            return Ok(Parked::Known(answered(&self.with_true_answers(head.id(), rows))));
         }
         self.running.remove(work.lease());
         self.told_questions(head.id()).await;
@@ -162,7 +163,7 @@ impl Engine {
         let round = rows.iter().filter(|row| row.parked && row.attempt == head.attempt).map(|row| row.round).max();
         let Some(round) = round else { return Ok(None) };
         let rows: Vec<InputRow> = rows.into_iter().filter(|row| row.round == round && row.parked).collect();
-        Ok(Some(answered(&rows)))
+        Ok(Some(answered(&self.with_true_answers(head.id(), rows))))
     }
 
     /// The open questions of an execution.
@@ -217,15 +218,27 @@ impl Engine {
     }
 
     async fn write_answers(&self, id: ExecutionId, answers: Vec<(u32, Told)>, by: &str) -> Result<Answers> {
-        let answers = answers.into_iter().map(|(number, told)| {
+        let mut kept = Vec::with_capacity(answers.len());
+        for (number, told) in answers {
             let (outcome, text) = match told {
                 Told::Result(text) => (InputOutcome::Result, text),
                 Told::Error(text) => (InputOutcome::Error, text),
             };
-            let hash = Some(arguments::hash(&text, None).unwrap_or_else(|_| text.to_string()));
-            NewAnswer { number, outcome, text: Some(text), hash }
-        });
-        self.close_questions(id, answers.collect(), by).await
+            let hash = Some(arguments::hash(&text, None).unwrap_or_else(|_| Digest::of(&text).sha256));
+            let text = Some(self.kept_of_answer(id, number, text).await?);
+            kept.push(NewAnswer { number, outcome, text, hash });
+        }
+        self.close_questions(id, kept, by).await
+    }
+
+    /// Questions as they may be stored, and so as the client sees them.
+    async fn kept_of_questions(&self, id: ExecutionId, mut questions: Vec<NewQuestion>) -> Result<Vec<NewQuestion>> {
+        for question in &mut questions {
+            if let Some(struck) = self.struck_of(id, &question.params).await? {
+                question.params = struck;
+            }
+        }
+        Ok(questions)
     }
 
     async fn close_questions(&self, id: ExecutionId, answers: Vec<NewAnswer>, by: &str) -> Result<Answers> {
@@ -306,7 +319,7 @@ fn new_question(question: &Question) -> NewQuestion {
         name: question.key.clone(),
         method: question.method.clone(),
         params: question.params.clone(),
-        params_hash: hash.unwrap_or_else(|_| question.params.to_string()),
+        params_hash: hash.unwrap_or_else(|_| Digest::of(&question.params).sha256),
     }
 }
 
@@ -314,6 +327,8 @@ fn new_question(question: &Question) -> NewQuestion {
 fn told(row: &InputRow) -> std::result::Result<Payload, bool> {
     match (row.outcome, &row.answer) {
         (Some(InputOutcome::Result), Some(answer)) => Ok(answer.clone()),
+        // It was answered, and what with is known to another process only.
+        (Some(InputOutcome::Error), None) => Err(true),
         // Nobody answers a form that was not answered: the protocol has a word for that.
         (Some(_), _) if row.method == ELICITATION => Ok(CANCELLED.into()),
         (outcome, _) => Err(outcome == Some(InputOutcome::Error)),
@@ -378,6 +393,7 @@ impl Asks for Holder {
                 looked.as_mut().enable();
                 match engine.store.inputs(id).await {
                     Ok(rows) => {
+                        let rows = engine.with_true_answers(id, rows);
                         if let Some(closed) = rows.into_iter().find(|r| r.number == row.number && r.outcome.is_some()) {
                             row = closed;
                             break;
@@ -429,10 +445,12 @@ impl Waiting {
         let looks = engine.asking.enter(lease.id);
         let mut waiting = Waiting { engine, id: lease.id, looks, number: None };
         let engine = &waiting.engine;
+        let kept = engine.kept_of_questions(lease.id, vec![question]).await;
+        let questions = kept.map_err(|error| AskError::Store(error.to_string()))?;
         let flight = engine.in_flight.begin(&engine.clock);
         let ask = Ask {
             lease,
-            questions: vec![question],
+            questions,
             parked: false,
             state: None,
             operation: engine.new_operation(),
@@ -442,6 +460,7 @@ impl Waiting {
         drop(flight);
         let asked = asked.map_err(|error| AskError::Store(error.to_string()))?;
         let Asked::Stored { rows, .. } = asked else { return Err(AskError::Withdrawn) };
+        let rows = engine.with_true_answers(lease.id, rows);
         let Some(row) = rows.into_iter().next() else { return Err(AskError::Withdrawn) };
         waiting.number = row.outcome.is_none().then_some(row.number);
         Ok((waiting, row))

@@ -24,6 +24,7 @@ mod observers;
 pub mod operate;
 pub mod parking;
 pub mod peers;
+pub mod redaction;
 pub mod remote;
 pub mod running;
 pub mod scheduler;
@@ -53,7 +54,7 @@ use tokio_util::task::TaskTracker;
 pub use error::{Error, Result};
 
 use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
-use crate::store::{Retention, Store, WorkerChange};
+use crate::store::{Retention, Slice, Store, WorkerChange};
 use crate::telemetry::Traces;
 use catalog::Catalog;
 use clock::Clock;
@@ -78,6 +79,10 @@ pub struct Settings {
     pub scheduler_batch: usize,
     /// What is kept.
     pub retention: Retention,
+    /// The same for those who are told apart; each execution belongs to one slice.
+    pub retention_rules: Vec<(Slice, Retention)>,
+    /// The part of the time that deleting may take, in percent.
+    pub retention_share: u32,
     /// How often retention is applied.
     pub retention_interval_ms: i64,
     /// Calls at once in this process.
@@ -100,6 +105,8 @@ pub struct Settings {
     pub metric_tools_max: usize,
     /// How long a question to the client waits for its answer.
     pub input_timeout_ms: i64,
+    /// What is struck out of calls before they are kept.
+    pub redaction: redaction::Settings,
     /// Where spans go.
     pub traces: Traces,
     /// Remote workers.
@@ -115,7 +122,9 @@ impl Default for Settings {
             heartbeat_ms: 10_000,
             scheduler_interval_ms: 1_000,
             scheduler_batch: 500,
-            retention: Retention { payloads_ms: 7 * 86_400_000, executions_ms: 30 * 86_400_000, batch: 200 },
+            retention: Retention { payloads_ms: 7 * 86_400_000, executions_ms: 30 * 86_400_000, batch: 20 },
+            retention_rules: Vec::new(),
+            retention_share: 20,
             retention_interval_ms: 60_000,
             slots: 64,
             waiters_max: 10_000,
@@ -127,6 +136,7 @@ impl Default for Settings {
             known_keys_max: 16_384,
             metric_tools_max: 100,
             input_timeout_ms: 3_600_000,
+            redaction: redaction::Settings::default(),
             traces: Traces::default(),
             remote: remote::Settings::default(),
             sessions: sessions::Settings::default(),
@@ -135,6 +145,20 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// How long what is kept, of whom.
+    pub fn retention_rules(&self) -> Vec<(Slice, Retention)> {
+        match self.retention_rules.is_empty() {
+            true => vec![(Slice::default(), self.retention)],
+            false => self.retention_rules.clone(),
+        }
+    }
+
+    /// How long the result of any execution is kept at least, in milliseconds after its end.
+    pub fn result_kept_ms(&self) -> i64 {
+        let spans = self.retention_rules();
+        spans.iter().map(|(_, spans)| spans.payloads_ms.min(spans.executions_ms)).min().unwrap_or_default()
+    }
+
     /// How long a claim of a remote worker waits at most, in milliseconds. A connection that is open does not prove that
     /// its worker runs: it has to ask again in time, or counts as silent and is given no more calls.
     pub fn claim_wait_max_ms(&self) -> i64 {
@@ -176,6 +200,7 @@ pub struct Engine {
     waiters: Waiters,
     asking: inputs::Asking,
     running: Arc<Running>,
+    unredacted: redaction::Held,
     known_keys: KnownKeys,
     meter: Arc<meter::Meter>,
     observers: Observers,
@@ -224,6 +249,7 @@ impl Engine {
             waiters: Waiters::new(settings.waiters_max),
             asking: inputs::Asking::default(),
             running: Arc::default(),
+            unredacted: redaction::Held::default(),
             known_keys: KnownKeys::new(settings.known_keys_max),
             observers: Observers::default(),
             watchers: Watchers::default(),

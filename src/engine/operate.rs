@@ -160,6 +160,7 @@ impl Engine {
         if matches!(head.state, State::Failed | State::Cancelled) {
             return self.run_again(head, by).await;
         }
+        self.may_be_retried(&head)?;
         let applied = self.give(id, Command::Retry(by.clone()), None).await?;
         let goes_on = !applied.head.state.is_settled();
         let repeated = applied.answer == Answer::NotPermitted && goes_on && self.was_ordered(id, &by).await?;
@@ -183,7 +184,18 @@ impl Engine {
 
     /// Orders one more attempt of an `unknown`.
     pub async fn retry_unknown(self: &Arc<Self>, id: ExecutionId, order: Order) -> Result<Head> {
+        if let Some(head) = self.store.heads(&[id]).await?.pop() {
+            self.may_be_retried(&head)?;
+        }
         self.order(id, "retry", Command::Retry(order), None).await
+    }
+
+    /// Nobody has the arguments of a call whose stored ones are redacted, once it is given up.
+    fn may_be_retried(&self, head: &Head) -> Result<()> {
+        match head.state == State::Unknown && head.ident.policy.arguments_redacted {
+            true => Err(Error::ArgumentsRedacted(head.id())),
+            false => Ok(()),
+        }
     }
 
     /// Says what became of an `unknown`.

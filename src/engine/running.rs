@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::parking::Leased;
 use super::slots::{Holder, Slot};
 use super::waiters::Progress;
-use super::{Engine, Error, Result};
+use super::{Engine, Error, Result, redaction};
 use crate::model::decide::{Answer, Command, Failure, LeaseRequest};
 use crate::model::event::Digest;
 use crate::model::execution::{Head, State};
@@ -184,7 +184,9 @@ impl Engine {
     pub async fn claim(self: &Arc<Self>, candidate: &Head, holder: Holder) -> Result<bool> {
         let id = candidate.id();
         // What it needs comes first: a lease without the call's arguments would be a call lost.
-        let (arguments, meta) = match self.slots.kept(&candidate.ident.upstream, id) {
+        let held = self.unredacted.call(id).or_else(|| self.slots.kept(&candidate.ident.upstream, id));
+        let is_lost = held.is_none() && candidate.ident.policy.arguments_redacted;
+        let (arguments, meta) = match held {
             Some(kept) => kept,
             None => {
                 let arguments = self.store.payload(id, PayloadKind::Arguments).await?;
@@ -204,6 +206,11 @@ impl Engine {
         }
         let Some(Applied { head, answer: Answer::Leased { .. } }) = applied? else { return Ok(false) };
         crash::point("leased");
+        if is_lost {
+            // Nobody has what the tool would have to be given.
+            let lease = LeaseRef { id, fencing_token: head.fencing_token };
+            return self.fail(lease, self.new_operation(), redaction::unrunnable(), None).await.map(|_| true);
+        }
         self.start(Arc::new(head), (arguments, meta), holder);
         Ok(true)
     }
@@ -306,11 +313,12 @@ impl Engine {
 
     /// The one way a command reaches an execution: writes, then tells whoever waits and whoever schedules.
     pub(super) async fn apply(&self, write: Write<'_>) -> Result<Option<Applied>> {
+        let (command, payload) = self.kept_of_write(&write).await?;
         let flight = self.in_flight.begin(&self.clock);
         let apply = Apply {
             id: write.id,
-            command: write.command,
-            payload: write.payload.clone(),
+            command,
+            payload,
             operation: write.operation,
             now_ms: flight.now_ms,
             seen: write.seen.map(|head| Box::new(head.clone())),
@@ -349,6 +357,11 @@ impl Engine {
                     self.waiters.look_again();
                 }
             }
+        }
+        match head.state {
+            State::Unknown => self.unredacted.forget_call(head.id()),
+            state if state.is_ended() => self.unredacted.forget(head.id()),
+            _ => {}
         }
         if head.state == State::Unknown {
             // Nobody has to follow.

@@ -17,7 +17,7 @@ use crate::model::event::ExpiryCause;
 use crate::model::execution::Head;
 use crate::model::id::{ExecutionId, ProcessId};
 use crate::store::{Applied, LeaseRef, Pruned, crash};
-use crate::telemetry::{Made, Place};
+use crate::telemetry::Made;
 
 /// How much of what this scheduler set out to settle was its own to settle.
 #[derive(Debug, Default)]
@@ -58,6 +58,9 @@ impl Settling {
         (self.settled.load(Ordering::Relaxed), self.found_settled.load(Ordering::Relaxed))
     }
 }
+
+/// The longest pause between two batches of retention.
+const PRUNE_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// Settles everything that is due, once; returns when to look again (milliseconds since the epoch).
@@ -200,22 +203,10 @@ impl Engine {
                 tracing::warn!(code = error.code(), "expired sessions could not be deleted: {error}");
                 0
             });
-            let mut gone = Pruned::default();
-            loop {
-                match self.store.prune(self.settings.retention, self.now_ms()).await {
-                    Ok(_) if self.stop.is_cancelled() => return,
-                    Ok(pruned) if pruned.payloads + pruned.executions + pruned.keys > 0 => {
-                        gone.payloads += pruned.payloads;
-                        gone.executions += pruned.executions;
-                        gone.keys += pruned.keys;
-                    }
-                    Ok(_) => break,
-                    Err(error) => {
-                        tracing::warn!(code = error.code(), "retention could not be applied: {error}");
-                        break;
-                    }
-                }
-            }
+            let gone = self.apply_retention().await.unwrap_or_else(|error| {
+                tracing::warn!(code = error.code(), "retention could not be applied: {error}");
+                Pruned::default()
+            });
             if sessions + gone.payloads + gone.executions + gone.keys > 0 {
                 let attributes = [
                     ("durable_mcp.sessions", sessions as i64),
@@ -228,12 +219,38 @@ impl Engine {
         }
     }
 
+    /// Deletes what is no longer kept, batch by batch, with pauses that leave the store to calls; what was deleted. Ends
+    /// early when the engine stops.
+    ///
+    /// # Errors
+    ///
+    /// The store; what was deleted until then is.
+    pub async fn apply_retention(&self) -> Result<Pruned> {
+        let mut gone = Pruned::default();
+        let share = self.settings.retention_share.clamp(1, 100);
+        for (slice, retention) in self.settings.retention_rules() {
+            loop {
+                let since = Instant::now();
+                let pruned = self.store.prune_slice(slice.clone(), retention, self.now_ms()).await?;
+                if pruned == Pruned::default() {
+                    break;
+                }
+                gone += pruned;
+                let pause = (since.elapsed() * (100 - share) / share).min(PRUNE_PAUSE_MAX);
+                if self.stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+                    return Ok(gone);
+                }
+            }
+        }
+        Ok(gone)
+    }
+
     /// Tells of work that nobody asked for, and that did something.
     fn did(&self, name: &'static str, start: Duration, counts: &[(&'static str, i64)]) {
         self.settings.traces.made(Made {
             name: name.into(),
             kind: SpanKind::Internal,
-            place: Place::root(),
+            place: self.settings.traces.own(),
             parent: None,
             start,
             end: wall(),

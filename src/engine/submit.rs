@@ -14,11 +14,11 @@ use super::{Engine, Error, Result};
 use crate::model::arguments;
 use crate::model::execution::{Head, Identification, State};
 use crate::model::id::ExecutionId;
-use crate::model::policy::Unkeyed;
+use crate::model::policy::{Policy, Unkeyed};
 use crate::model::principal::Principal;
 use crate::model::submit::{self, IfWaited, Submission};
 use crate::store::{self, KeyScope, Payload, Submit, SubmitOutcome, crash};
-use crate::telemetry::{Place, here};
+use crate::telemetry::here;
 
 /// A call as the protocol face understood it.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl Engine {
                 if span.place().is_some() {
                     span.set("durable_mcp.execution", ticket.id().to_string());
                     span.set("durable_mcp.attached", ticket.attached);
-                    span.link(Place::of_execution(ticket.id(), spans::caller(meta.as_deref())));
+                    span.link(self.settings.traces.of_execution(ticket.id(), spans::caller(meta.as_deref())));
                 }
             }
             Err(error) => {
@@ -162,12 +162,16 @@ impl Engine {
         let Arrival { call, arguments_hash } = arrival;
         let tool = &call.tool;
         let id = self.new_execution_id();
+        let kept = self.kept_of_call(id, call)?;
         let (holder, start_by_ms) = match self.admit(&tool.upstream, id).await {
             Admission::Now(holder) => (Some(holder), None),
             Admission::Queue { queue_timeout_ms } => {
                 (None, queue_timeout_ms.map(|timeout_ms| self.now_ms().saturating_add(timeout_ms)))
             }
-            Admission::Full { waiting } => return self.found_or_refused(arrival, waiting).await,
+            Admission::Full { waiting } => {
+                self.unredacted.forget(id);
+                return self.found_or_refused(arrival, waiting).await;
+            }
             // It had its time, and gets none a second time.
             Admission::Soon(_) => (None, None),
         };
@@ -182,10 +186,10 @@ impl Engine {
                 principal: call.principal.subject.clone(),
                 caller: call.caller.clone(),
                 arguments_hash: arguments_hash.clone(),
-                policy: tool.policy.clone(),
+                policy: Policy { arguments_redacted: kept.is_redacted, ..tool.policy.clone() },
                 effect_key: id,
                 retry_of: None,
-                bound_to: self.settings.bound.then_some(self.process),
+                bound_to: (self.settings.bound || kept.is_redacted).then_some(self.process),
                 start_by_ms,
             },
             identity: tool.identity,
@@ -197,13 +201,8 @@ impl Engine {
         };
         let flight = self.in_flight.begin(&self.clock);
         let operation = self.new_operation();
-        let submit = Submit {
-            submission,
-            arguments: call.arguments.clone(),
-            meta: call.meta.clone(),
-            operation,
-            now_ms: flight.now_ms,
-        };
+        let submit =
+            Submit { submission, arguments: kept.arguments, meta: kept.meta, operation, now_ms: flight.now_ms };
         // What is stored for any worker may end before the caller has its ticket.
         let seat = holder.is_none().then(|| Seat::take(&self.waiters, id));
         let outcome = self.store.submit(submit).await;
@@ -211,6 +210,9 @@ impl Engine {
         crash::point("submitted");
         if !matches!(outcome, Ok(SubmitOutcome::New(_))) {
             self.slots.dequeue(&tool.upstream, id);
+        }
+        if !matches!(outcome, Ok(SubmitOutcome::New(_)) | Err(store::Error::Unavailable(_))) {
+            self.unredacted.forget(id);
         }
         if holder.is_some() && matches!(outcome, Err(store::Error::Unavailable(_))) {
             self.doubt(id, operation);

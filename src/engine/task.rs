@@ -53,7 +53,7 @@ impl Engine {
         let not_found = || Error::NotFound(id.to_string());
         let head = self.store.heads(&[id]).await?.pop().ok_or_else(not_found)?;
         // A task has to be readable as long as it says, and retention takes its result before its history.
-        let kept_ms = self.settings.retention.payloads_ms.min(self.settings.retention.executions_ms);
+        let kept_ms = self.settings.result_kept_ms();
         let row = TaskRow {
             id,
             namespace: head.ident.namespace.clone(),

@@ -103,6 +103,7 @@ impl Refusal {
             Error::NotPermitted { state: "failed" | "cancelled", .. } => "it has ended; retry runs it again",
             Error::NotPermitted { .. } => "it goes on; wait for its end, or cancel it",
             Error::KeyTaken { .. } => "look at the execution that holds the key",
+            Error::ArgumentsRedacted(_) => "call the tool again with its arguments",
             Error::ArgumentsDeleted(_) => "call the tool again; retention.payloads sets how long arguments are kept",
             Error::Conflict(_) | Error::Overloaded(_) | Error::Arguments(_) => "try again later",
         };

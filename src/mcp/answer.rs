@@ -108,6 +108,14 @@ pub fn plain(words: &str, is_error: bool, era: Era) -> Reply {
     Reply::Result(spliced(&result.to_string(), &additions))
 }
 
+/// A result of several texts.
+pub fn texts(words: &[&str], era: Era) -> Reply {
+    let blocks: Vec<_> = words.iter().map(|words| json!({ "type": "text", "text": words })).collect();
+    let additions =
+        Additions { server_info: server_info(era), result_type: era == Era::Modern, ..Additions::default() };
+    Reply::Result(spliced(&json!({ "content": blocks, "isError": false }).to_string(), &additions))
+}
+
 /// A result that is none yet: what the client has to answer first (2026-07-28). `members` are `inputRequests` and
 /// `requestState`, as JSON.
 pub fn input_required(members: &str, head: &Head, (attached, audience): (bool, Audience)) -> Reply {
@@ -140,6 +148,7 @@ pub fn refused(error: &engine::Error) -> RpcError {
         | engine::Error::NotPermitted { .. }
         | engine::Error::KeyTaken { .. }
         | engine::Error::ArgumentsDeleted(_)
+        | engine::Error::ArgumentsRedacted(_)
         | engine::Error::Arguments(_)
         | engine::Error::Store(Store::Unstorable(_)) => RpcError::new(code::INVALID_PARAMS, error.to_string())
             .with_data(&json!({ "type": error.code(), "retryable": false })),

@@ -19,6 +19,13 @@ pub enum Builtin {
         /// How long to wait, in milliseconds.
         wait_ms: Option<i64>,
     },
+    /// A part of a stored result.
+    Part {
+        /// Of which execution.
+        execution: ExecutionId,
+        /// Where the part before ended.
+        from: String,
+    },
     /// Stops an execution.
     Cancel(ExecutionId),
     /// The caller's own unfinished calls.
@@ -41,7 +48,7 @@ const RETRY: &str = "durable_retry";
 /// Every name, whether it is offered or not: no tool may take one.
 pub const NAMES: [&str; 4] = [CANCEL, LIST, RETRY, RESULT];
 
-const RESULT_DEFINITION: &str = r#"{"name":"durable_result","description":"Returns the result of an earlier tool call by its execution_id, waiting if it still runs. Without execution_id: lists your unfinished calls.","inputSchema":{"type":"object","properties":{"execution_id":{"type":"string"},"wait_ms":{"type":"integer","minimum":0}}},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#;
+const RESULT_DEFINITION: &str = r#"{"name":"durable_result","description":"Returns the result of an earlier tool call by its execution_id, waiting if it still runs. Without execution_id: lists your unfinished calls.","inputSchema":{"type":"object","properties":{"execution_id":{"type":"string"},"wait_ms":{"type":"integer","minimum":0},"from":{"type":"string"}}},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#;
 const CANCEL_DEFINITION: &str = r#"{"name":"durable_cancel","description":"Stops a tool call that still runs. It may have taken effect already.","inputSchema":{"type":"object","properties":{"execution_id":{"type":"string"}},"required":["execution_id"]},"annotations":{"destructiveHint":false,"idempotentHint":true,"openWorldHint":false}}"#;
 const LIST_DEFINITION: &str = r#"{"name":"durable_list","description":"Lists your tool calls that have not ended or whose outcome is unknown.","inputSchema":{"type":"object","properties":{}},"annotations":{"readOnlyHint":true,"openWorldHint":false}}"#;
 const RETRY_DEFINITION: &str = r#"{"name":"durable_retry","description":"Runs a tool call with unknown outcome once more. Only after checking that it did not take effect; ask the user first.","inputSchema":{"type":"object","properties":{"execution_id":{"type":"string"},"reason":{"type":"string"}},"required":["execution_id","reason"]},"annotations":{"destructiveHint":true,"openWorldHint":true}}"#;
@@ -62,6 +69,7 @@ pub fn definitions(builtins: Builtins) -> Vec<String> {
 struct Arguments {
     execution_id: Option<String>,
     wait_ms: Option<i64>,
+    from: Option<String>,
     reason: Option<String>,
 }
 
@@ -100,6 +108,9 @@ fn read(name: &str, arguments: Option<&RawValue>) -> Result<Builtin, RpcError> {
             let reason = arguments.reason.filter(|reason| !reason.trim().is_empty());
             let reason = reason.ok_or_else(|| invalid(format!("{name}: reason is required")))?;
             Ok(Builtin::Retry { execution: required()?, reason })
+        }
+        _ if arguments.from.is_some() => {
+            Ok(Builtin::Part { execution: required()?, from: arguments.from.unwrap_or_default() })
         }
         _ => match arguments.wait_ms {
             Some(wait_ms) if wait_ms < 0 => Err(invalid(format!("{name}: wait_ms must not be negative"))),

@@ -157,7 +157,7 @@ impl Conversation {
         if let Some(ticket) = self.ticket.take_if(|ticket| ready && ticket.settled().is_some())
             && let Some(settled) = ticket.settled()
         {
-            let reply = answer::settled(&settled, ticket.attached, self.audience);
+            let reply = self.face.settled(&settled, ticket.attached, self.audience);
             let response = self.response;
             return Begun::Answer(Answered { reply, hold: Some((ticket, Kind::Whole)), response });
         }
@@ -217,7 +217,7 @@ impl Conversation {
                             let reply = Box::pin(self.face.end_of_task(related)).await;
                             return self.answered(reply, Kind::Whole);
                         }
-                        let reply = answer::settled(&settled, ticket.attached, self.audience);
+                        let reply = self.face.settled(&settled, ticket.attached, self.audience);
                         let hold = self.ticket.take().map(|ticket| (ticket, Kind::Whole));
                         let answered = Answered { reply, hold, response: self.response };
                         self.asking.answer = Some((settled.head.id(), answered));

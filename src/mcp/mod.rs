@@ -21,6 +21,7 @@ pub mod capabilities;
 pub mod connection;
 pub mod conversation;
 pub mod cursor;
+mod cut;
 pub mod earlier;
 pub mod envelope;
 pub mod era;

@@ -128,6 +128,8 @@ pub struct Failure {
 pub enum FailureKind {
     /// The call provably never reached the tool.
     NotStarted,
+    /// The call never reached the tool, and never can: what it was called with is not known any more.
+    Unrunnable,
     /// The call may have run: the connection or the child was lost, or time ran out.
     Lost,
     /// The upstream answered with a JSON-RPC error.

@@ -182,6 +182,7 @@ impl Case<'_> {
         Decision::event(match failure.kind {
             // An attempt that went through an input round had reached the tool before this round did not.
             FailureKind::NotStarted => self.after_loss(error, self.head.continues, wait),
+            FailureKind::Unrunnable => self.given_up(error, self.head.continues),
             FailureKind::Lost => self.after_loss(error, true, wait),
             FailureKind::RpcError if policy.retry.on.rpc_error && self.may_run_again(true) => {
                 self.retried(error, true, wait)
@@ -341,6 +342,10 @@ impl Case<'_> {
         if self.may_run_again(ran) {
             return self.retried(error, ran, retry_after_ms);
         }
+        self.given_up(error, ran)
+    }
+
+    fn given_up(&self, error: ErrorInfo, ran: bool) -> Event {
         // Of an earlier, ordered-over attempt nothing is known still, however this one ended.
         let effect_possible = ran || self.head.effect_possible;
         if effect_possible && self.head.ident.policy.delivery == Delivery::AtMostOnce {

@@ -12,6 +12,7 @@ pub mod id;
 pub mod json;
 pub mod policy;
 pub mod principal;
+pub mod redact;
 pub mod retry;
 pub mod revision;
 pub mod scan;

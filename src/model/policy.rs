@@ -180,6 +180,9 @@ pub struct Policy {
     pub retry: RetryPolicy,
     /// Time limits.
     pub timeouts: Timeouts,
+    /// The stored arguments are not those of the call: only the process that took it in can run it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub arguments_redacted: bool,
 }
 
 impl Default for Policy {
@@ -189,6 +192,7 @@ impl Default for Policy {
             delivery_source: DeliverySource::Default,
             retry: RetryPolicy::default(),
             timeouts: Timeouts::default(),
+            arguments_redacted: false,
         }
     }
 }

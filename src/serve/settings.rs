@@ -1,8 +1,10 @@
 //! From the configuration to the settings of each floor. The one place that knows both.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config;
+use crate::config::retention::{KeptSpans, OwnRetention};
 use crate::config::settings::{Config, Isolation, Migrate, Role};
 
 use crate::config::units::Millis;
@@ -13,13 +15,11 @@ use crate::mcp::envelope;
 use crate::mcp::exposure::Exposure;
 use crate::mcp::{face, names};
 use crate::model::decide::Limits;
+use crate::model::execution::State;
 use crate::model::policy::{Delivery, OnDisconnect, Timeouts, Unkeyed};
 use crate::model::retry::{RetryOn, RetryPolicy};
-use crate::store::{PostgresSettings, Retention, SqliteSettings, StoreSettings, postgres};
+use crate::store::{PostgresSettings, Retention, Slice, SqliteSettings, StoreSettings, postgres};
 use crate::worker::rules::{Reconcile, Rules};
-
-/// Executions pruned in one batch: small enough that a waiting writer does not notice.
-const PRUNE_BATCH: usize = 200;
 
 /// The settings of the store, whichever driver its URL asks for.
 pub fn store(config: &Config) -> StoreSettings {
@@ -75,13 +75,16 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
         retention: Retention {
             payloads_ms: config.retention.payloads.0,
             executions_ms: config.retention.executions.0,
-            batch: PRUNE_BATCH,
+            batch: config.retention.batch as usize,
         },
+        retention_rules: retention_rules(config),
+        retention_share: config.retention.share,
         retention_interval_ms: config.retention.interval.0,
         slots: config.worker.slots as usize,
         worker_poll_ms: millis(config.worker.poll_interval.0).max(1),
         waiters_max: config.limits.waiters as usize,
         input_timeout_ms: config.limits.input_timeout.0,
+        redaction: redaction(config),
         bound,
         metric_tools_max: config.telemetry.metric_tools as usize,
         result_bytes_max: config.limits.result_bytes.len(),
@@ -93,6 +96,57 @@ pub fn engine(config: &Config, bound: bool) -> engine::Settings {
             subscriptions_max: config.server.max_subscriptions as usize,
         },
         ..engine::Settings::default()
+    }
+}
+
+/// How long what is kept, of whom: a rule for each namespace with spans of its own, and for each state in which they
+/// differ; the last ones are for all others.
+pub fn retention_rules(config: &Config) -> Vec<(Slice, Retention)> {
+    let all = &config.retention;
+    let batch = all.batch as usize;
+    let states = [State::Completed, State::Failed, State::Cancelled];
+    let of_state = |state: State, completed: KeptSpans, failed: KeptSpans, cancelled: KeptSpans| match state {
+        State::Completed => completed,
+        State::Failed => failed,
+        _ => cancelled,
+    };
+    let named = config.namespaces.iter().filter(|(_, namespace)| namespace.retention != OwnRetention::default());
+    let own = named.clone().map(|(name, namespace)| (Some(name.clone()), namespace.retention));
+    let but: Vec<String> = named.map(|(name, _)| name.clone()).collect();
+    let mut rules = Vec::new();
+    for (namespace, own) in own.chain([(None, OwnRetention::default())]) {
+        let spans = states.map(|state| {
+            let inner = of_state(state, own.completed, own.failed, own.cancelled);
+            let outer = of_state(state, all.completed, all.failed, all.cancelled);
+            let payloads = inner.payloads.or(own.payloads).or(outer.payloads).unwrap_or(all.payloads);
+            let executions = inner.executions.or(own.executions).or(outer.executions).unwrap_or(all.executions);
+            Retention { payloads_ms: payloads.0, executions_ms: executions.0, batch }
+        });
+        let but = if namespace.is_none() { but.clone() } else { Vec::new() };
+        let slice = Slice { state: None, namespace, but };
+        match spans.iter().all(|other| *other == spans[0]) {
+            true => rules.push((slice, spans[0])),
+            false => rules.extend(
+                states.iter().zip(spans).map(|(state, spans)| (Slice { state: Some(*state), ..slice.clone() }, spans)),
+            ),
+        }
+    }
+    rules
+}
+
+/// What is struck out of calls.
+fn redaction(config: &Config) -> engine::redaction::Settings {
+    let of_servers = config
+        .servers
+        .values()
+        .flat_map(|server| std::iter::once(&server.policy).chain(server.tools.values().map(|tool| &tool.policy)));
+    let of_tools = config.tools.values().map(|tool| &tool.policy);
+    let of_workers = config.workers.tools.values().map(|tool| &tool.policy);
+    let mut own = of_servers.chain(of_tools).chain(of_workers).map(|policy| &policy.redaction);
+    engine::redaction::Settings {
+        rules: Arc::new(config.redaction.rules()),
+        is_on: !config.redaction.is_empty() || own.any(|rules| !rules.is_empty()),
+        held_bytes_max: config.limits.unredacted_bytes.len(),
     }
 }
 
@@ -229,7 +283,9 @@ pub fn rules(policy: &config::Policy, namespaces: Option<Vec<String>>) -> Rules 
                 on_expiry: policy.task.on_expiry,
             },
             namespaces,
+            answer_bytes_max: policy.answer_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
         },
+        redact: Arc::new(policy.redaction.rules()),
         reconcile: policy.reconcile.as_ref().map(|reconcile| Reconcile {
             tool: reconcile.tool.to_string(),
             arguments: reconcile.arguments.raw().get().to_owned(),

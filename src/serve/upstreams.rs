@@ -9,8 +9,9 @@ use std::time::Duration;
 use super::assembly::{Shape, private_folder};
 use super::failure::Failure;
 use super::{http_tools, settings};
-use crate::config::Loaded;
+use crate::config::redaction::Redaction;
 use crate::config::tools::{OwnTool, Server};
+use crate::config::{Config, Loaded};
 use crate::engine::Engine;
 use crate::engine::remote::RemoteTool;
 use crate::engine::slots::UpstreamLimits;
@@ -301,6 +302,13 @@ pub fn wrapped_command(loaded: &Loaded) -> Option<(String, StdioSettings)> {
     }
 }
 
+/// What is struck in any call of a server.
+fn redaction_of(config: &Config, server: &Server) -> Redaction {
+    let tools = server.tools.values().map(|tool| &tool.policy.redaction);
+    let own = std::iter::once(&server.policy.redaction).chain(tools);
+    own.fold(config.redaction.clone(), |all, own| all.with(own))
+}
+
 /// How to reach and run one configured server.
 pub fn server_settings(loaded: &Loaded, name: &str, server: &Server, last_known: Option<Snapshot>) -> UpstreamSettings {
     let config = &loaded.config;
@@ -312,6 +320,7 @@ pub fn server_settings(loaded: &Loaded, name: &str, server: &Server, last_known:
             Transport::Stdio(StdioSettings {
                 env,
                 cwd: server.cwd.as_ref().map(|cwd| loaded.base_dir.join(PathBuf::from(cwd.to_string()))),
+                redact: Arc::new(redaction_of(config, server).rules()),
                 ..StdioSettings::new(program(&loaded.base_dir, command), args)
             })
         }

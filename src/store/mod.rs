@@ -3,6 +3,7 @@
 
 mod asking;
 pub mod conformance;
+pub mod counting;
 pub mod crash;
 mod deciding;
 mod encoding;
@@ -11,6 +12,7 @@ mod observer;
 mod open;
 pub mod piece;
 pub mod postgres;
+mod retention;
 pub mod series;
 mod session;
 pub mod sqlite;
@@ -27,6 +29,7 @@ pub use observer::{Committed, Connections, Observer};
 pub use open::{StoreSettings, is_postgres, open};
 pub use piece::PieceStore;
 pub use postgres::PostgresSettings;
+pub use retention::{Pruned, Retention, Slice};
 pub use series::SeriesStore;
 pub use session::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
@@ -288,28 +291,6 @@ pub struct TouchedQuery {
     pub limit: usize,
 }
 
-/// How long things are kept, in milliseconds after the end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retention {
-    /// Payloads.
-    pub payloads_ms: i64,
-    /// Ended executions with their events; `unknown` is never deleted.
-    pub executions_ms: i64,
-    /// Executions at most per call.
-    pub batch: usize,
-}
-
-/// What one call of [`Store::prune`] deleted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
-    /// Executions whose payloads are gone.
-    pub payloads: usize,
-    /// Executions that are gone.
-    pub executions: usize,
-    /// Expired keys.
-    pub keys: usize,
-}
-
 /// A hashed API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRow {
@@ -393,8 +374,13 @@ pub trait Store: SessionStore + SeriesStore + PieceStore + Send + Sync + 'static
     /// its leases are settled. The row of a worker is kept as gone: a late result of its newest lease is still taken.
     async fn bury_process(&self, process: ProcessId) -> Result<()>;
 
-    /// Deletes what retention no longer keeps, in one small batch.
-    async fn prune(&self, retention: Retention, now_ms: i64) -> Result<Pruned>;
+    /// Deletes what retention no longer keeps of these executions, in one small batch.
+    async fn prune_slice(&self, slice: Slice, retention: Retention, now_ms: i64) -> Result<Pruned>;
+
+    /// The same of all.
+    async fn prune(&self, retention: Retention, now_ms: i64) -> Result<Pruned> {
+        self.prune_slice(Slice::default(), retention, now_ms).await
+    }
 
     /// Waits until another process may have changed something, or `timeout_ms` passed. Polls cheaply.
     async fn changed(&self, timeout_ms: u64);

@@ -1,11 +1,14 @@
 //! From a tool as its server describes it, and what the operator said about it, to the tool as it is offered.
 //! Reads no configuration: floor 4 fills [`Rules`].
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::engine::catalog::{Service, Tool};
 use crate::model::policy::{Delivery, Hints, Identity, Policy, Timeouts, Unkeyed, effective_delivery};
+use crate::model::redact;
 use crate::model::retry::RetryPolicy;
 
 /// What the operator said about a tool; defaults filled in, delivery excepted.
@@ -31,6 +34,8 @@ pub struct Rules {
     pub service: Service,
     /// How to learn what became of a lost call.
     pub reconcile: Option<Reconcile>,
+    /// What is struck out of its calls before anything of them is kept.
+    pub redact: Arc<redact::Rules>,
 }
 
 /// Asks the upstream with a read tool whether a lost call took effect (design: delivery, retries, honesty).
@@ -59,6 +64,7 @@ impl Default for Rules {
             key_ttl_ms: identity.key_ttl_ms,
             service: Service::default(),
             reconcile: None,
+            redact: Arc::default(),
         }
     }
 }
@@ -102,7 +108,13 @@ pub fn offered(definition: &RawValue, upstream: &str, exposed: String, rules: &R
         has_output_schema: peek.output_schema.is_some(),
         wants_client: false,
         definition: definition.to_owned(),
-        policy: Policy { delivery, delivery_source, retry: rules.retry.clone(), timeouts: rules.timeouts },
+        policy: Policy {
+            delivery,
+            delivery_source,
+            retry: rules.retry.clone(),
+            timeouts: rules.timeouts,
+            arguments_redacted: false,
+        },
         identity: Identity {
             unkeyed: rules.unkeyed,
             reattach_window_ms: rules.reattach_window_ms,
@@ -110,5 +122,6 @@ pub fn offered(definition: &RawValue, upstream: &str, exposed: String, rules: &R
             read_only: hints.read_only,
         },
         service: rules.service.clone(),
+        redact: rules.redact.clone(),
     })
 }

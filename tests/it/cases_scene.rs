@@ -100,6 +100,10 @@ impl Caller {
         self
     }
 
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     pub fn is_modern(&self) -> bool {
         self.session.is_none()
     }

@@ -11,12 +11,12 @@ use super::{blocking, json};
 use crate::cli::args::PruneArgs;
 use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
+use crate::config::units::Millis;
 use crate::engine::clock::Clock;
+use crate::model::execution::State;
 use crate::serve::settings;
-use crate::store::{self, Pruned, Retention, Store, postgres, sqlite};
+use crate::store::{self, Pruned, Retention, Slice, Store, postgres, sqlite};
 
-/// Executions in one commit.
-const BATCH: usize = 100;
 /// Older than anything: keeps all of a kind.
 const NEVER_MS: i64 = i64::MAX;
 
@@ -33,37 +33,90 @@ pub struct PruneView {
     pub payloads: u64,
     /// Expired idempotency keys.
     pub keys: u64,
+    /// The same by rule, as counted beforehand.
+    pub rules: Vec<RuleView>,
+}
+
+/// What one rule of retention deletes.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct RuleView {
+    /// Of which namespace; null: of all that have no rule of their own.
+    pub namespace: Option<String>,
+    /// Of which state; null: of all ended ones.
+    pub state: Option<&'static str>,
+    /// Executions with all that belongs to them.
+    pub executions: u64,
+    /// Executions that stay, without arguments and result.
+    pub payloads: u64,
+    /// Expired idempotency keys.
+    pub keys: u64,
+}
+
+impl RuleView {
+    fn of(slice: &Slice, wanted: Pruned) -> RuleView {
+        RuleView {
+            namespace: slice.namespace.clone(),
+            state: slice.state.map(State::as_str),
+            executions: wanted.executions as u64,
+            payloads: wanted.payloads as u64,
+            keys: wanted.keys as u64,
+        }
+    }
+
+    fn line(&self) -> String {
+        let namespace = self.namespace.as_deref().unwrap_or("all others");
+        let state = self.state.unwrap_or("any state");
+        let RuleView { executions, payloads, keys, .. } = self;
+        format!("  {namespace}, {state}: {executions} executions, the payloads of {payloads} more, {keys} expired keys")
+    }
 }
 
 /// Runs the command.
 pub async fn run(args: PruneArgs, out: Output) -> Result<Exit, Failure> {
     let loaded = args.place.configuration.load(|_| {})?;
     let place = place::one(&args.place, &loaded)?;
-    let configured = &loaded.config.retention;
-    let retention = Retention {
-        payloads_ms: args.older_than.map_or(configured.payloads.0, |span| span.0),
-        executions_ms: match args.payloads_only {
-            true => NEVER_MS,
-            false => args.older_than.map_or(configured.executions.0, |span| span.0),
-        },
-        batch: BATCH,
+    let configured = settings::retention_rules(&loaded.config);
+    let whole = |span: Millis| {
+        let batch = loaded.config.retention.batch as usize;
+        vec![(Slice::default(), Retention { payloads_ms: span.0, executions_ms: span.0, batch })]
     };
+    let mut rules = args.older_than.map_or(configured, whole);
+    if args.payloads_only {
+        rules.iter_mut().for_each(|(_, retention)| retention.executions_ms = NEVER_MS);
+    }
     let now_ms = Clock::System.now_ms();
     let (name, url, wanted) = match place {
         Place::File(file) => {
             let (path, url) = (file.path.clone(), format!("sqlite:{}", file.path.display()));
-            (file.name, url, blocking(move || sqlite::prune_preview(&path, retention, now_ms)).await?)
+            let counted = rules.clone();
+            let wanted = blocking(move || {
+                let count =
+                    |(slice, retention): &(Slice, Retention)| sqlite::prune_preview(&path, slice, *retention, now_ms);
+                counted.iter().map(count).collect::<store::Result<Vec<Pruned>>>()
+            });
+            (file.name, url, wanted.await?)
         }
         Place::Database(database) => {
-            let wanted = postgres::prune_preview(&database.url, &database.settings, retention, now_ms).await?;
+            let mut wanted = Vec::with_capacity(rules.len());
+            for (slice, retention) in &rules {
+                let counted =
+                    postgres::prune_preview(&database.url, &database.settings, slice, *retention, now_ms).await?;
+                wanted.push(counted);
+            }
             (database.name, database.url, wanted)
         }
     };
     let mut settings = settings::store(&loaded.config);
     settings.postgres.migrates = false;
+    let counted = rules.iter().zip(&wanted).map(|((slice, _), wanted)| RuleView::of(slice, *wanted)).collect();
+    let mut all_wanted = Pruned::default();
+    wanted.into_iter().for_each(|wanted| all_wanted += wanted);
     let pruned = match args.dry_run {
-        true => wanted,
-        false => prune(&*store::open(&url, &settings).await?, retention, (now_ms, wanted)).await?,
+        true => all_wanted,
+        false => {
+            let pace = loaded.config.retention.share.clamp(1, 100);
+            prune(&*store::open(&url, &settings).await?, &rules, (now_ms, all_wanted, pace)).await?
+        }
     };
     let view = PruneView {
         store: name,
@@ -71,6 +124,7 @@ pub async fn run(args: PruneArgs, out: Output) -> Result<Exit, Failure> {
         executions: pruned.executions as u64,
         payloads: pruned.payloads as u64,
         keys: pruned.keys as u64,
+        rules: counted,
     };
     if args.json {
         out.line(&json(&view)?)?;
@@ -81,6 +135,11 @@ pub async fn run(args: PruneArgs, out: Output) -> Result<Exit, Failure> {
         "{done}: {} executions, the payloads of {} more, {} expired keys",
         view.executions, view.payloads, view.keys
     ))?;
+    if view.rules.len() > 1 {
+        for rule in &view.rules {
+            out.line(&rule.line())?;
+        }
+    }
     if !args.dry_run && pruned.executions + pruned.payloads > 0 {
         match store::is_postgres(&url) {
             true => eprintln!("the room is free for new rows once the database has vacuumed"),
@@ -90,23 +149,28 @@ pub async fn run(args: PruneArgs, out: Output) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-async fn prune(store: &dyn Store, retention: Retention, (now_ms, wanted): (i64, Pruned)) -> Result<Pruned, Failure> {
+async fn prune(
+    store: &dyn Store,
+    rules: &[(Slice, Retention)],
+    (now_ms, wanted, share): (i64, Pruned, u32),
+) -> Result<Pruned, Failure> {
     let mut pruned = Pruned::default();
     let bar = Progress::new("executions");
-    // Whole executions first: then what is counted as payloads alone is what stays without them.
-    let rounds = [Retention { payloads_ms: NEVER_MS, ..retention }, Retention { executions_ms: NEVER_MS, ..retention }];
     let mut ended = Ok(());
-    for round in rounds {
-        ended = all(store, round, now_ms, &mut |more| {
-            pruned.executions += more.executions;
-            pruned.payloads += more.payloads;
-            pruned.keys += more.keys;
-            let done = (pruned.executions + pruned.payloads) as u64;
-            bar.set(done, ((wanted.executions + wanted.payloads) as u64).max(done));
-        })
-        .await;
-        if ended.is_err() {
-            break;
+    'rules: for (slice, retention) in rules {
+        // Whole executions first: then what is counted as payloads alone is what stays without them.
+        let rounds =
+            [Retention { payloads_ms: NEVER_MS, ..*retention }, Retention { executions_ms: NEVER_MS, ..*retention }];
+        for round in rounds {
+            ended = all(store, (slice, round), (now_ms, share), &mut |more| {
+                pruned += more;
+                let done = (pruned.executions + pruned.payloads) as u64;
+                bar.set(done, ((wanted.executions + wanted.payloads) as u64).max(done));
+            })
+            .await;
+            if ended.is_err() {
+                break 'rules;
+            }
         }
     }
     store.close().await;
@@ -115,18 +179,18 @@ async fn prune(store: &dyn Store, retention: Retention, (now_ms, wanted): (i64, 
 
 async fn all(
     store: &dyn Store,
-    retention: Retention,
-    now_ms: i64,
+    (slice, retention): (&Slice, Retention),
+    (now_ms, share): (i64, u32),
     tell: &mut dyn FnMut(Pruned),
 ) -> Result<(), Failure> {
     loop {
         let since = Instant::now();
-        let more = store.prune(retention, now_ms).await?;
+        let more = store.prune_slice(slice.clone(), retention, now_ms).await?;
         tell(more);
         if more == Pruned::default() {
             return Ok(());
         }
-        // A running server has more urgent things to write: it gets as much time as was just taken.
-        tokio::time::sleep(since.elapsed().min(Duration::from_millis(100))).await;
+        // A running server has more urgent things to write.
+        tokio::time::sleep((since.elapsed() * (100 - share) / share).min(Duration::from_secs(1))).await;
     }
 }

@@ -34,6 +34,9 @@ pub enum Refused {
     /// The execution has as many steps as it may have.
     #[error("the execution has {0} steps already")]
     TooManySteps(usize),
+    /// A rule of redaction strikes what a later attempt would have to be given as it is.
+    #[error("what was to be kept holds what a rule of redaction strikes, and is of no use without it")]
+    Redacted,
     /// The server is going down.
     #[error("the server is going down")]
     Draining,
@@ -55,6 +58,7 @@ impl Refused {
             Refused::ToolNameTaken(_) => "tool_name_taken",
             Refused::TooManyWorkers(_) => "too_many_workers",
             Refused::TooManySteps(_) => "too_many_steps",
+            Refused::Redacted => "redacted",
             Refused::Draining => "draining",
             Refused::Engine(error) => error.code(),
         }

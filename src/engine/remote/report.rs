@@ -75,7 +75,14 @@ impl Engine {
                     if let Some(progress) = beat.progress {
                         self.progress(lease.id, progress);
                     }
-                    if let Some(checkpoint) = beat.checkpoint {
+                    let checkpoint = match beat.checkpoint {
+                        Some(checkpoint) if self.struck_of(lease.id, &checkpoint).await?.is_some() => {
+                            tracing::warn!(execution = %lease.id, "a checkpoint was not kept: a rule of redaction strikes in it");
+                            None
+                        }
+                        checkpoint => checkpoint,
+                    };
+                    if let Some(checkpoint) = checkpoint {
                         let what = Kept::Checkpoint(checkpoint);
                         // When the lease went in between, the next answer says so.
                         self.store.keep(Keep { lease: *lease, what, now_ms }).await?;
@@ -163,6 +170,9 @@ impl Engine {
             let found = kept.steps.into_iter().find(|(known, _)| *known == name);
             return Ok(StepAnswer { result: found.map(|(_, result)| result), stored: false });
         };
+        if self.struck_of(lease.id, &result).await?.is_some() {
+            return Err(Refused::Redacted);
+        }
         let steps_max = self.settings.remote.steps_max;
         let what = Kept::Step { name, result: result.clone(), steps_max };
         match self.store.keep(Keep { lease, what, now_ms: self.now_ms() }).await? {

@@ -10,7 +10,9 @@ use crate::model::event::EventRecord;
 use crate::model::execution::{Head, State};
 use crate::model::id::{ExecutionId, ProcessId};
 use crate::store::piece::{Piece, PieceStore};
-use crate::store::series::{Log, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, Whose};
+use crate::store::series::{
+    Ended, EndedQuery, Log, OpenQuery, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, ToRead, Whose,
+};
 use crate::store::{
     self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
@@ -19,7 +21,7 @@ use crate::store::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKe
 use crate::store::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
 use crate::store::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
-    StreamMessage, StreamRow, StreamSeen,
+    Slice, StreamMessage, StreamRow, StreamSeen,
 };
 
 /// A real store whose methods fail as often as a test wants.
@@ -125,6 +127,13 @@ impl SeriesStore for Faulty {
     async fn logs(&self, ids: Vec<ExecutionId>) -> Result<Vec<Log>> {
         self.inner.logs(ids).await
     }
+    async fn open_in(&self, query: OpenQuery) -> Result<Vec<ToRead>> {
+        self.inner.open_in(query).await
+    }
+    async fn ended_in(&self, query: EndedQuery) -> Result<Ended> {
+        self.pass("ended_in")?;
+        self.inner.ended_in(query).await
+    }
     async fn series_closed_until(&self) -> Result<i64> {
         self.inner.series_closed_until().await
     }
@@ -196,9 +205,9 @@ impl Store for Faulty {
     async fn bury_process(&self, process: ProcessId) -> Result<()> {
         self.inner.bury_process(process).await
     }
-    async fn prune(&self, retention: Retention, now_ms: i64) -> Result<Pruned> {
+    async fn prune_slice(&self, slice: Slice, retention: Retention, now_ms: i64) -> Result<Pruned> {
         self.pass("prune")?;
-        self.inner.prune(retention, now_ms).await
+        self.inner.prune_slice(slice, retention, now_ms).await
     }
     async fn changed(&self, timeout_ms: u64) {
         self.inner.changed(timeout_ms).await;

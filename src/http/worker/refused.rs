@@ -22,6 +22,9 @@ impl From<Refused> for Refusal {
             }
             Refused::TooManySteps(_) => (StatusCode::CONFLICT, "use fewer steps, or raise workers.max_steps"),
             Refused::Draining => (StatusCode::SERVICE_UNAVAILABLE, "try another server, or this one later"),
+            Refused::Redacted => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "keep secrets out of steps, or narrow the rules in [redaction]")
+            }
             Refused::Engine(error) => return engine(error),
         };
         Refusal::new(status, refused.code(), refused.to_string(), next)

@@ -79,7 +79,7 @@ impl Face {
         let audience = Audience { era, builtins: self.settings.builtins };
         let reply = task.head.state.is_settled().then(|| {
             let settled = Settled { head: task.head.clone(), payload: task.payload.clone() };
-            answer::settled(&settled, false, audience)
+            self.settled(&settled, false, audience)
         });
         let questions = match task.head.state {
             State::Waiting => self.engine.questions(task.row.id).await.map_err(failed)?,

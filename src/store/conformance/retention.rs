@@ -3,9 +3,9 @@
 use super::Ground;
 use super::scene::{Scene, Verdict, holds, same};
 use crate::model::decide::Command;
-use crate::model::event::ExpiryCause;
+use crate::model::event::{ExpiryCause, Order};
 use crate::model::execution::State;
-use crate::store::{PayloadKind, Pruned, Retention};
+use crate::store::{PayloadKind, Pruned, Retention, Slice};
 
 const RETENTION: Retention = Retention { payloads_ms: 1_000, executions_ms: 10_000, batch: 100 };
 
@@ -27,6 +27,39 @@ pub(super) async fn payloads_go_before_the_history(ground: &dyn Ground) -> Verdi
     same!(pruned, Pruned { payloads: 0, executions: 1, keys: 0 });
     holds!(scene.store.heads(&[id]).await?.is_empty());
     holds!(scene.events(id).await?.is_empty());
+    Ok(())
+}
+
+pub(super) async fn each_slice_goes_by_its_own_time(ground: &dyn Ground) -> Verdict {
+    let mut scene = Scene::open(ground, "slices").await?;
+    let mut ids = Vec::new();
+    for (namespace, n) in [("acme", 1), ("default", 2), ("other", 3)] {
+        let mut submit = scene.call(&format!("{{\"n\":{n}}}"));
+        submit.submission.ident.namespace = namespace.into();
+        ids.push(scene.completed(submit, "1").await?.id());
+    }
+    let submit = scene.call(r#"{"n":4}"#);
+    let cancelled = scene.new_execution(submit).await?.id();
+    let by = Order { principal: "ada".into(), reason: "why not".into() };
+    scene.run(cancelled, Command::Cancel(by)).await?;
+    scene.now_ms += 20_000;
+    let now_ms = scene.now_ms;
+    let of = |namespace: Option<&str>, state: Option<State>, but: &[&str]| Slice {
+        namespace: namespace.map(str::to_owned),
+        state,
+        but: but.iter().map(|name| name.to_string()).collect(),
+    };
+    let bare = Pruned { payloads: 1, executions: 1, keys: 0 };
+    // What is told apart is told apart by both: a namespace, a state, and all others.
+    same!(scene.store.prune_slice(of(Some("nobody"), None, &[]), RETENTION, now_ms).await?, Pruned::default());
+    same!(scene.store.prune_slice(of(None, Some(State::Failed), &[]), RETENTION, now_ms).await?, Pruned::default());
+    same!(scene.store.prune_slice(of(Some("acme"), Some(State::Completed), &[]), RETENTION, now_ms).await?, bare);
+    holds!(scene.store.heads(&[ids[0]]).await?.is_empty());
+    same!(scene.store.prune_slice(of(None, Some(State::Cancelled), &["acme"]), RETENTION, now_ms).await?, bare);
+    holds!(scene.store.heads(&[cancelled]).await?.is_empty());
+    same!(scene.store.prune_slice(of(None, None, &["acme", "other"]), RETENTION, now_ms).await?, bare);
+    holds!(scene.store.heads(&[ids[1]]).await?.is_empty());
+    same!(scene.store.heads(&[ids[2]]).await?.len(), 1);
     Ok(())
 }
 

@@ -19,7 +19,7 @@ use super::settings::PostgresSettings;
 use super::tls::Target;
 use super::vendor::Vendor;
 use crate::model::execution::State;
-use crate::store::{Error, Pruned, Result, Retention};
+use crate::store::{Error, Pruned, Result, Retention, Slice};
 
 /// A database, as it says of itself.
 #[derive(Clone, Debug)]
@@ -239,9 +239,10 @@ const REMOTE: &str = "SELECT count(*) FROM workers WHERE kind = 'remote' AND gon
 pub async fn prune_preview(
     url: &str,
     settings: &PostgresSettings,
+    slice: &Slice,
     retention: Retention,
     now_ms: i64,
 ) -> Result<Pruned> {
     let db = Db::new(url, Arc::new(settings.clone()))?;
-    prune::preview(&db, retention, now_ms).await
+    prune::preview(&db, slice, retention, now_ms).await
 }

@@ -6,6 +6,7 @@ mod attached;
 mod batch;
 mod bind;
 mod columns;
+mod counting;
 mod db;
 mod draft;
 mod events;
@@ -72,7 +73,7 @@ use super::observer::{Connections, Observer};
 use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
 use super::{
     Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned, Result,
-    Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
+    Retention, Slice, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
 use super::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
 use super::{
@@ -185,8 +186,8 @@ impl Store for PostgresStore {
         self.telling(self.liveness.bury_process(process)).await
     }
 
-    async fn prune(&self, retention: Retention, now_ms: i64) -> Result<Pruned> {
-        prune::prune(&self.db, retention, now_ms).await
+    async fn prune_slice(&self, slice: Slice, retention: Retention, now_ms: i64) -> Result<Pruned> {
+        prune::prune(&self.db, &slice, retention, now_ms).await
     }
 
     async fn changed(&self, timeout_ms: u64) {

@@ -6,13 +6,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use super::bind::{count, int, ints, uuids};
+use super::bind::{count, int, ints, text, texts, uuids};
 use super::db::{Db, Reading, Tx};
 use super::fault::Sql;
 use super::lists::shards;
 use super::workers;
+use crate::model::execution::State;
 use crate::store::worker::GONE_WORKERS_MS;
-use crate::store::{Pruned, Result, Retention};
+use crate::store::{Pruned, Result, Retention, Slice};
+
+macro_rules! of_slice {
+    () => {
+        " AND ($4::TEXT IS NULL OR e.state = $4) AND ($5::TEXT IS NULL OR e.namespace = $5) AND e.namespace <> ALL($6::TEXT[])"
+    };
+}
 
 macro_rules! of_each_shard {
     ($where:expr) => {
@@ -22,6 +29,7 @@ macro_rules! of_each_shard {
             " CROSS JOIN LATERAL (SELECT e.shard, e.id, e.ended_at_ms FROM executions e WHERE e.shard = s.shard \
              AND e.ended_at_ms <= $1 AND e.state <> 'unknown' AND ",
             $where,
+            of_slice!(),
             " ORDER BY e.ended_at_ms LIMIT $2) t ORDER BY t.ended_at_ms LIMIT $2"
         )
     };
@@ -49,16 +57,21 @@ const PREVIEW: &str = concat!(
     shards!(),
     " JOIN executions e ON e.shard = s.shard LEFT JOIN idempotency_keys k ON k.namespace = e.namespace \
      AND k.upstream = e.upstream AND k.tool = e.tool AND k.key = e.key AND k.execution_id = e.id \
-     WHERE e.ended_at_ms IS NOT NULL AND e.state <> 'unknown' AND (e.ended_at_ms <= $1 OR e.ended_at_ms <= $2)) c"
+     WHERE e.ended_at_ms IS NOT NULL AND e.state <> 'unknown' AND (e.ended_at_ms <= $1 OR e.ended_at_ms <= $2)",
+    of_slice!(),
+    ") c"
 );
 
 /// What pruning would delete; changes nothing.
-pub(super) async fn preview(db: &Db, retention: Retention, now_ms: i64) -> Result<Pruned> {
+pub(super) async fn preview(db: &Db, slice: &Slice, retention: Retention, now_ms: i64) -> Result<Pruned> {
     let executions_until = now_ms.saturating_sub(retention.executions_ms);
     let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
+    let state = slice.state.map(State::as_str);
     db.read(move |reading| {
         Box::pin(async move {
-            let row = reading.query_opt(PREVIEW, &[int(&executions_until), int(&payloads_until), int(&now_ms)]).await?;
+            let spans = [int(&executions_until), int(&payloads_until), int(&now_ms)];
+            let slice = [text(&state), text(&slice.namespace), texts(&slice.but)];
+            let row = reading.query_opt(PREVIEW, &[&spans[..], &slice].concat()).await?;
             let Some(row) = row else { return Ok(Pruned::default()) };
             let number = |column: usize| -> Sql<usize> { Ok(row.try_get::<_, i64>(column)?.unsigned_abs() as usize) };
             Ok(Pruned { executions: number(0)?, payloads: number(1)?, keys: number(2)? })
@@ -67,7 +80,7 @@ pub(super) async fn preview(db: &Db, retention: Retention, now_ms: i64) -> Resul
     .await
 }
 
-const WITH_PAYLOADS: &str = of_each_shard!("e.payloads_kept");
+const WITH_PAYLOADS: &str = of_each_shard!("e.payloads_kept AND $3::BIGINT IS NOT NULL");
 const BARE_UNHELD: &str = unheld!("NOT e.payloads_kept");
 const KEPT_UNHELD: &str = unheld!("e.payloads_kept");
 
@@ -101,10 +114,10 @@ impl Struck {
 }
 
 /// One batch.
-pub(super) async fn prune(db: &Db, retention: Retention, now_ms: i64) -> Result<Pruned> {
+pub(super) async fn prune(db: &Db, slice: &Slice, retention: Retention, now_ms: i64) -> Result<Pruned> {
     let mut pruned = Pruned::default();
     let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
-    for rows in find(db, WITH_PAYLOADS, (payloads_until, None, retention.batch)).await? {
+    for rows in find(db, WITH_PAYLOADS, slice, (payloads_until, now_ms, retention.batch)).await? {
         let rows = &rows;
         let struck = &Struck::default();
         db.transaction(move |tx| Box::pin(async move { struck.note(bare(tx, rows, now_ms).await?) })).await?;
@@ -118,7 +131,7 @@ pub(super) async fn prune(db: &Db, retention: Retention, now_ms: i64) -> Result<
     let executions_until = now_ms.saturating_sub(retention.executions_ms);
     for sql in [BARE_UNHELD, KEPT_UNHELD] {
         let limit = retention.batch.saturating_sub(pruned.executions);
-        for rows in find(db, sql, (executions_until, Some(now_ms), limit)).await? {
+        for rows in find(db, sql, slice, (executions_until, now_ms, limit)).await? {
             let rows = &rows;
             let struck = &Struck::default();
             db.transaction(move |tx| Box::pin(async move { struck.note(delete(tx, rows, events, now_ms).await?) }))
@@ -131,15 +144,20 @@ pub(super) async fn prune(db: &Db, retention: Retention, now_ms: i64) -> Result<
     Ok(pruned)
 }
 
-async fn find(db: &Db, sql: &'static str, (until, now_ms, limit): (i64, Option<i64>, usize)) -> Result<Vec<Rows>> {
+async fn find(
+    db: &Db,
+    sql: &'static str,
+    slice: &Slice,
+    (until, now_ms, limit): (i64, i64, usize),
+) -> Result<Vec<Rows>> {
     let limit = count(limit);
+    let state = slice.state.map(State::as_str);
     let found = db
         .read(move |reading| {
             Box::pin(async move {
-                let mut values = vec![int(&until), int(&limit)];
-                if let Some(now_ms) = &now_ms {
-                    values.push(int(now_ms));
-                }
+                let spans = [int(&until), int(&limit), int(&now_ms)];
+                let slice = [text(&state), text(&slice.namespace), texts(&slice.but)];
+                let values = [&spans[..], &slice].concat();
                 let read = |row: &Row| Ok((row.try_get(0)?, row.try_get(1)?));
                 reading.query(sql, &values).await?.iter().map(read).collect::<Sql<Vec<(i64, Uuid)>>>()
             })

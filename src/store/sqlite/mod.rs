@@ -5,6 +5,7 @@ mod apply;
 mod backup;
 mod busy;
 mod checkpoint;
+mod counting;
 mod events;
 mod fault;
 mod heads;
@@ -75,7 +76,7 @@ use super::observer::{Connections, Observed, Observer};
 use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
 use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
-    Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
+    Result, Retention, Slice, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
 use super::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
 use crate::model::decide::Answer;
@@ -239,8 +240,10 @@ impl Store for SqliteStore {
         Ok(())
     }
 
-    async fn prune(&self, retention: Retention, now_ms: i64) -> Result<Pruned> {
-        self.write(move |tx| prune::run(tx, retention, now_ms)).await
+    async fn prune_slice(&self, slice: Slice, retention: Retention, now_ms: i64) -> Result<Pruned> {
+        // Looked for by a reader, so that no call waits for the look; what has ended stays so.
+        let found = self.list(move |read| prune::find(read.connection, &slice, retention, now_ms)).await?;
+        self.write(move |tx| prune::run(tx, &found, now_ms)).await
     }
 
     async fn changed(&self, timeout_ms: u64) {

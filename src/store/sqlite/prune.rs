@@ -12,33 +12,55 @@ use super::open::name_file;
 use super::rows::{Id, IdText};
 use super::tx::Tx;
 use super::{tasks, workers};
+use crate::model::execution::State;
 use crate::model::id::ExecutionId;
 use crate::store::worker::GONE_WORKERS_MS;
-use crate::store::{Pruned, Result, Retention};
+use crate::store::{Pruned, Result, Retention, Slice};
 
-/// One batch.
-pub(super) fn run(tx: &mut Tx<'_>, retention: Retention, now_ms: i64) -> Sql<Pruned> {
+/// What goes in one batch.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Executions whose payloads go.
+    payloads: Vec<ExecutionId>,
+    /// Executions that go.
+    executions: Vec<ExecutionId>,
+    workers_until_ms: i64,
+}
+
+/// What the next batch is.
+pub(super) fn find(connection: &Connection, slice: &Slice, retention: Retention, now_ms: i64) -> Sql<Found> {
+    let batch = retention.batch;
+    let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
+    let payloads = ids(connection, WITH_PAYLOADS, slice, (payloads_until, now_ms, batch))?;
+    let executions_until = now_ms.saturating_sub(retention.executions_ms);
+    let mut executions = ids(connection, BARE_UNHELD, slice, (executions_until, now_ms, batch))?;
+    let left = batch - executions.len();
+    let kept = ids(connection, KEPT_UNHELD, slice, (executions_until, now_ms, left + payloads.len()))?;
+    // Those whose payloads go in this batch are bare by the time their turn comes.
+    let bare_by_then = |id: &ExecutionId| payloads.contains(id);
+    executions.extend(kept.iter().filter(|id| bare_by_then(id)).take(left));
+    let left = batch - executions.len();
+    executions.extend(kept.iter().filter(|id| !bare_by_then(id)).take(left));
+    Ok(Found { payloads, executions, workers_until_ms: now_ms.saturating_sub(GONE_WORKERS_MS) })
+}
+
+/// One batch. What another process deleted meanwhile is not counted again.
+pub(super) fn run(tx: &mut Tx<'_>, found: &Found, now_ms: i64) -> Sql<Pruned> {
     let connection = tx.connection;
     let mut pruned = Pruned::default();
-    let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
-    for id in ids(connection, WITH_PAYLOADS, (payloads_until, now_ms, retention.batch))? {
+    for id in found.payloads.iter().copied() {
+        pruned.payloads += connection.prepare_cached(MARK_BARE)?.execute([IdText::execution(id)])?;
         delete_payloads(connection, id)?;
-        connection.prepare_cached(MARK_BARE)?.execute([IdText::execution(id)])?;
         pruned.keys += connection.prepare_cached(DELETE_KEY)?.execute(params![IdText::execution(id), now_ms])?;
-        pruned.payloads += 1;
     }
-    workers::prune(connection, now_ms.saturating_sub(GONE_WORKERS_MS))?;
-    let executions_until = now_ms.saturating_sub(retention.executions_ms);
-    for sql in [BARE_UNHELD, KEPT_UNHELD] {
-        for id in ids(connection, sql, (executions_until, now_ms, retention.batch - pruned.executions))? {
-            delete_payloads(connection, id)?;
-            pruned.keys += connection.prepare_cached(DELETE_KEY)?.execute(params![IdText::execution(id), now_ms])?;
-            connection.prepare_cached(DELETE_EXECUTION)?.execute([IdText::execution(id)])?;
-            connection.prepare_cached(DELETE_EVENTS)?.execute([IdText::execution(id)])?;
-            tasks::forget(connection, id)?;
-            tx.heads.take(id);
-            pruned.executions += 1;
-        }
+    workers::prune(connection, found.workers_until_ms)?;
+    for id in found.executions.iter().copied() {
+        delete_payloads(connection, id)?;
+        pruned.keys += connection.prepare_cached(DELETE_KEY)?.execute(params![IdText::execution(id), now_ms])?;
+        pruned.executions += connection.prepare_cached(DELETE_EXECUTION)?.execute([IdText::execution(id)])?;
+        connection.prepare_cached(DELETE_EVENTS)?.execute([IdText::execution(id)])?;
+        tasks::forget(connection, id)?;
+        tx.heads.take(id);
     }
     Ok(pruned)
 }
@@ -49,7 +71,7 @@ pub(super) fn run(tx: &mut Tx<'_>, retention: Retention, now_ms: i64) -> Sql<Pru
 /// # Errors
 ///
 /// As of [`super::status`].
-pub fn preview(path: &Path, retention: Retention, now_ms: i64) -> Result<Pruned> {
+pub fn preview(path: &Path, slice: &Slice, retention: Retention, now_ms: i64) -> Result<Pruned> {
     let connection = inspect::connect(path)?;
     inspect::version(&connection, path)?;
     let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
@@ -57,30 +79,52 @@ pub fn preview(path: &Path, retention: Retention, now_ms: i64) -> Result<Pruned>
     let count = |sql: &str, until: i64| -> rusqlite::Result<usize> {
         let sql = format!("SELECT count(*) FROM ({sql})");
         let all = -1;
-        connection.query_row(&sql, params![until, now_ms, all], |row| row.get::<_, i64>(0)).map(|count| count as usize)
+        let (state, namespace, but) = values(slice);
+        let values = params![until, now_ms, all, state, namespace, but];
+        connection.query_row(&sql, values, |row| row.get::<_, i64>(0)).map(|count| count as usize)
     };
     let counted = || -> rusqlite::Result<Pruned> {
         let whole = connection.unchecked_transaction()?;
         let kept = count(WITH_PAYLOADS, payloads_until)?;
         let kept_but_gone = count(KEPT_UNHELD, executions_until.min(payloads_until))?;
         let executions = count(BARE_UNHELD, executions_until)? + count(KEPT_UNHELD, executions_until)?;
-        let keys: i64 =
-            connection.query_row(EXPIRED_KEYS, params![executions_until, payloads_until, now_ms], |row| row.get(0))?;
+        let (state, namespace, but) = values(slice);
+        let expired_keys = params![executions_until, payloads_until, now_ms, state, namespace, but];
+        let keys: i64 = connection.query_row(EXPIRED_KEYS, expired_keys, |row| row.get(0))?;
         whole.finish()?;
         Ok(Pruned { payloads: kept - kept_but_gone, executions, keys: keys as usize })
     };
     counted().map_err(|error| name_file(path, Fault::from(error).error))
 }
 
-/// Keys whose time is over, of executions that go or lose their payloads.
-const EXPIRED_KEYS: &str = "SELECT count(*) FROM idempotency_keys k JOIN executions e ON e.id = k.execution_id \
-    WHERE e.namespace = k.namespace AND e.upstream = k.upstream AND e.tool = k.tool AND e.key = k.key \
-    AND e.ended_at_ms IS NOT NULL AND e.state <> 'unknown' AND e.ended_at_ms + k.ttl_ms <= ?3 \
-    AND (e.ended_at_ms <= ?1 OR (e.ended_at_ms <= ?2 AND e.payloads_kept = 1))";
+/// A state, a namespace, and a list of namespaces that are left out, as JSON.
+fn values(slice: &Slice) -> (Option<&'static str>, Option<&str>, String) {
+    let but = serde_json::Value::from(slice.but.clone()).to_string();
+    (slice.state.map(State::as_str), slice.namespace.as_deref(), but)
+}
 
-const WITH_PAYLOADS: &str = "SELECT id FROM executions INDEXED BY executions_kept \
-    WHERE ended_at_ms <= ?1 AND state <> 'unknown' AND payloads_kept = 1 AND ?2 IS NOT NULL \
-    ORDER BY ended_at_ms LIMIT ?3";
+macro_rules! of_slice {
+    () => {
+        " AND (?4 IS NULL OR e.state = ?4) AND (?5 IS NULL OR e.namespace = ?5) \
+         AND e.namespace NOT IN (SELECT value FROM json_each(?6))"
+    };
+}
+
+/// Keys whose time is over, of executions that go or lose their payloads.
+const EXPIRED_KEYS: &str = concat!(
+    "SELECT count(*) FROM idempotency_keys k JOIN executions e ON e.id = k.execution_id \
+     WHERE e.namespace = k.namespace AND e.upstream = k.upstream AND e.tool = k.tool AND e.key = k.key \
+     AND e.ended_at_ms IS NOT NULL AND e.state <> 'unknown' AND e.ended_at_ms + k.ttl_ms <= ?3 \
+     AND (e.ended_at_ms <= ?1 OR (e.ended_at_ms <= ?2 AND e.payloads_kept = 1))",
+    of_slice!()
+);
+
+const WITH_PAYLOADS: &str = concat!(
+    "SELECT e.id FROM executions e INDEXED BY executions_kept \
+     WHERE e.ended_at_ms <= ?1 AND e.state <> 'unknown' AND e.payloads_kept = 1 AND ?2 IS NOT NULL",
+    of_slice!(),
+    " ORDER BY e.ended_at_ms LIMIT ?3"
+);
 
 /// Ended executions that hold no key, or one whose time is over.
 macro_rules! unheld {
@@ -92,7 +136,9 @@ macro_rules! unheld {
             $kept,
             " AND (e.key IS NULL OR NOT EXISTS (SELECT 1 FROM idempotency_keys k WHERE k.namespace = e.namespace \
              AND k.upstream = e.upstream AND k.tool = e.tool AND k.key = e.key AND k.execution_id = e.id \
-             AND e.ended_at_ms + k.ttl_ms > ?2)) ORDER BY e.ended_at_ms LIMIT ?3"
+             AND e.ended_at_ms + k.ttl_ms > ?2))",
+            of_slice!(),
+            " ORDER BY e.ended_at_ms LIMIT ?3"
         )
     };
 }
@@ -100,7 +146,8 @@ macro_rules! unheld {
 const BARE_UNHELD: &str = unheld!("executions_bare", "0");
 const KEPT_UNHELD: &str = unheld!("executions_kept", "1");
 
-const MARK_BARE: &str = "UPDATE executions SET payloads_kept = 0, version = version + 1 WHERE id = ?1";
+const MARK_BARE: &str = "UPDATE executions SET payloads_kept = 0, version = version + 1 \
+    WHERE id = ?1 AND payloads_kept = 1";
 
 const DELETE_PAYLOADS: &str = "DELETE FROM payloads WHERE execution_id = ?1";
 
@@ -119,10 +166,16 @@ fn delete_payloads(connection: &Connection, id: ExecutionId) -> Sql<()> {
     workers::forget_progress(connection, id)
 }
 
-fn ids(connection: &Connection, sql: &str, (until, now_ms, limit): (i64, i64, usize)) -> Sql<Vec<ExecutionId>> {
+fn ids(
+    connection: &Connection,
+    sql: &str,
+    slice: &Slice,
+    (until, now_ms, limit): (i64, i64, usize),
+) -> Sql<Vec<ExecutionId>> {
     let mut statement = connection.prepare_cached(sql)?;
-    let ids =
-        statement.query_map(params![until, now_ms, limit as i64], |row| Ok(row.get::<_, Id<ExecutionId>>(0)?.0))?;
+    let (state, namespace, but) = values(slice);
+    let values = params![until, now_ms, limit as i64, state, namespace, but];
+    let ids = statement.query_map(values, |row| Ok(row.get::<_, Id<ExecutionId>>(0)?.0))?;
     Ok(ids.collect::<rusqlite::Result<_>>()?)
 }
 

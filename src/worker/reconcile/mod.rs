@@ -218,6 +218,9 @@ impl Reconciler {
     }
 
     async fn question(&self, head: &Head, rule: &Rule) -> std::result::Result<Question, String> {
+        if head.ident.policy.arguments_redacted {
+            return Err("what is stored of its arguments is redacted".into());
+        }
         let arguments = self.engine.store().payload(head.id(), PayloadKind::Arguments).await;
         let arguments = arguments.map_err(|error| error.to_string())?.ok_or("its arguments are no longer stored")?;
         let call = LostCall { arguments: &arguments, effect_key: head.ident.effect_key };

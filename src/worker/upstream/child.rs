@@ -18,10 +18,10 @@ use tracing::debug;
 use super::frames::{Frame, Frames};
 use super::guard;
 use super::leg::{LegContext, StartError};
-use super::log_budget::{LogBudget, loggable};
+use super::log_budget::{LogBudget, Unloggable, loggable};
 use super::overheard::Overheard;
 use super::peer::Peer;
-use super::settings::{INHERITED_VARIABLES, Secret, StdioSettings};
+use super::settings::{INHERITED_VARIABLES, StdioSettings};
 
 /// A longer line of stderr is dropped.
 const MAX_STDERR_LINE_BYTES: usize = 16 * 1024;
@@ -83,9 +83,9 @@ impl Child {
             _ => return Err(StartError::passing("its stdin and stdout cannot be opened")),
         };
         if let Some(stderr) = child.stderr.take() {
-            let secrets = settings.env.values().cloned().collect();
+            let unloggable = Unloggable::of(settings);
             let log = LogBudget::new(context.limits.log_lines_per_second);
-            tokio::spawn(log_stderr(stderr, (context.name.clone(), log), secrets, context.overheard.clone()));
+            tokio::spawn(log_stderr(stderr, (context.name.clone(), log), unloggable, context.overheard.clone()));
         }
         let group = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         let process =
@@ -242,14 +242,14 @@ fn describe(status: Option<ExitStatus>) -> String {
 async fn log_stderr(
     stderr: ChildStderr,
     (upstream, mut log): (String, LogBudget),
-    secrets: Vec<Secret>,
+    unloggable: Unloggable,
     overheard: Arc<Overheard>,
 ) {
     let mut frames = Frames::new(stderr, MAX_STDERR_LINE_BYTES);
     while let Ok(Some(frame)) = frames.next().await {
         let Frame::Whole(line) = frame else { continue };
         if let Some(dropped) = log.take() {
-            let line = loggable(&line, &secrets);
+            let line = loggable(&line, &unloggable);
             overheard.stderr(&line);
             debug!(upstream, dropped, line, "stderr");
         }

@@ -15,10 +15,10 @@ use tracing::{debug, info};
 use super::asides::{Correlation, Entered, ServerRequest, Sink};
 use super::call::{Answer, CallError, until};
 use super::frames::{Frame, Frames};
-use super::log_budget::{LogBudget, loggable};
+use super::log_budget::{LogBudget, Unloggable, loggable};
 use super::message::{self, Incoming};
 use super::overheard::Overheard;
-use super::settings::{LegLimits, Secret};
+use super::settings::LegLimits;
 
 /// Room in a frame for what surrounds the result.
 const ENVELOPE_BYTES: usize = 64 * 1024;
@@ -29,7 +29,7 @@ const DRAIN: Duration = Duration::from_millis(200);
 pub(super) struct PeerSettings {
     pub name: String,
     pub limits: LegLimits,
-    pub secrets: Vec<Secret>,
+    pub unloggable: Unloggable,
     pub correlation: Arc<Correlation>,
     pub overheard: Arc<Overheard>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Peer {
 struct Shared {
     name: String,
     limits: LegLimits,
-    secrets: Vec<Secret>,
+    unloggable: Unloggable,
     correlation: Arc<Correlation>,
     overheard: Arc<Overheard>,
     pending: Mutex<Pending>,
@@ -107,7 +107,7 @@ impl Peer {
         let shared = Arc::new(Shared {
             name: settings.name,
             limits: settings.limits,
-            secrets: settings.secrets,
+            unloggable: settings.unloggable,
             correlation: settings.correlation,
             overheard: settings.overheard,
             pending: Mutex::default(),
@@ -309,9 +309,9 @@ async fn read<R: AsyncRead + Unpin>(reader: R, shared: Arc<Shared>) {
                     Some(messages) => messages.into_iter().for_each(|message| shared.receive(message)),
                     None if line.trim_ascii().is_empty() => {}
                     None => {
-                        shared.overheard.stray(|| loggable(&line, &shared.secrets));
+                        shared.overheard.stray(|| loggable(&line, &shared.unloggable));
                         if let Some(dropped) = log.take() {
-                            let line = loggable(&line, &shared.secrets);
+                            let line = loggable(&line, &shared.unloggable);
                             debug!(upstream = shared.name, dropped, line, "a line on stdout is no protocol message");
                         }
                     }

@@ -17,6 +17,7 @@ use super::asides::{Scope, Tell};
 use super::handshake::ASKING;
 use super::snapshot::Snapshot;
 use crate::engine::client::ClientContext;
+use crate::model::redact::Rules;
 
 /// A value that no log, error or debug output ever shows.
 #[derive(Clone, PartialEq, Eq)]
@@ -68,6 +69,8 @@ pub struct StdioSettings {
     pub close_grace: Duration,
     /// How long SIGTERM may take before SIGKILL follows; the guard uses the same span.
     pub kill_grace: Duration,
+    /// What of its lines is kept out of the log.
+    pub redact: Arc<Rules>,
 }
 
 /// The variables of our own environment that a child inherits; all others stay with us.
@@ -83,6 +86,7 @@ impl StdioSettings {
             guard: vec![own_program().into(), OsString::from(super::guard::SUBCOMMAND)],
             close_grace: Duration::from_millis(500),
             kill_grace: Duration::from_secs(2),
+            redact: Arc::default(),
         }
     }
 }

@@ -14,6 +14,7 @@ use super::call::{Answer, Bounds, CallError, Ends, TimeoutKind, Watched, watch};
 use super::child::Child;
 use super::handshake;
 use super::leg::{LegContext, StartError};
+use super::log_budget::Unloggable;
 use super::message;
 use super::peer::{Exchange, Peer, PeerSettings};
 use super::request::Request;
@@ -55,7 +56,7 @@ impl StdioLeg {
             PeerSettings {
                 name: context.name,
                 limits: context.limits,
-                secrets: settings.env.values().cloned().collect(),
+                unloggable: Unloggable::of(settings),
                 correlation: context.correlation,
                 overheard: context.overheard,
             },

@@ -13,6 +13,7 @@ pub mod cluster;
 pub mod cut_proxy;
 mod driver;
 pub mod ledger;
+pub mod many;
 pub mod pg_proxy;
 pub mod pgbouncer;
 pub mod process;

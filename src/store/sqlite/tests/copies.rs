@@ -153,7 +153,7 @@ async fn what_pruning_would_delete_is_what_it_deletes() {
     }
     for (payloads_ms, executions_ms) in [(i64::MAX, i64::MAX), (400, i64::MAX), (300, 500), (0, 350), (0, 0)] {
         let retention = Retention { payloads_ms, executions_ms, batch: 2 };
-        let told = prune_preview(&file.path(), retention, scene.now_ms).unwrap();
+        let told = prune_preview(&file.path(), &crate::store::Slice::default(), retention, scene.now_ms).unwrap();
         let mut done = Pruned::default();
         let rounds =
             [Retention { payloads_ms: i64::MAX, ..retention }, Retention { executions_ms: i64::MAX, ..retention }];

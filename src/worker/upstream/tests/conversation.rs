@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::asides::{Changes, Correlation, Lists, Scope, Tell, Watcher};
 use super::super::call::Bounds;
+use super::super::log_budget::Unloggable;
 use super::super::peer::{Peer, PeerSettings};
 use super::super::stdio::{Conversation, Opening};
 use super::super::{Answer, Call, CallError, EraChoice, LegLimits, Progress, TimeoutKind};
@@ -53,7 +54,7 @@ fn streams_of(limits: LegLimits, scope: Scope, tell: Tell) -> (Arc<Peer>, Server
     let settings = PeerSettings {
         name: "fixture".to_owned(),
         limits,
-        secrets: Vec::new(),
+        unloggable: Unloggable::default(),
         correlation: Correlation::new(scope, tell, changes.clone()),
         overheard: Arc::default(),
     };

@@ -1,8 +1,12 @@
 //! What we send and read, as text.
 
+use std::sync::Arc;
+
+use crate::model::redact::Rules;
 use crate::model::revision::Revision;
 use serde_json::Value;
 
+use super::super::log_budget::{Unloggable, loggable};
 use super::super::message::{self, Incoming, Meta};
 use super::super::{Answer, Call, Request, Secret};
 use super::{call, raw};
@@ -77,9 +81,16 @@ fn a_secret_shows_itself_to_nobody() {
 
 #[test]
 fn a_log_line_holds_no_secret_and_no_control_character() {
-    let secrets = [Secret::new("canary-value"), Secret::new("a")];
-    let line = super::super::log_budget::loggable(b"token=canary-value\x1b[31m and a word", &secrets);
-    assert_eq!(line, "token=[secret] [31m and a word");
+    let rules = |patterns: &[&'static str], pointers: &[&'static str]| {
+        Arc::new(Rules::parse(patterns.iter().copied(), pointers.iter().copied(), []).unwrap())
+    };
+    let secrets = vec![Secret::new("canary-value"), Secret::new("a")];
+    let mut unloggable = Unloggable { secrets, rules: rules(&["w[a-z]rd"], &[]) };
+    let line = loggable(b"token=canary-value\x1b[31m and a word", &unloggable);
+    assert_eq!(line, "token=[secret] [31m and a [redacted]");
     let long = format!("{}canary-value", "x".repeat(4 * 1024 - 6));
-    assert!(!super::super::log_budget::loggable(long.as_bytes(), &secrets).contains("canary"));
+    assert!(!loggable(long.as_bytes(), &unloggable).contains("canary"));
+    // What is known by its place only may stand anywhere in a line.
+    unloggable.rules = rules(&[], &["/password"]);
+    assert_eq!(loggable(b"hunter22", &unloggable), "[a line that may repeat what is redacted]");
 }
