@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
+use crate::engine::clock::Manual;
 use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
 use crate::model::execution::{Head, State};
@@ -31,6 +32,9 @@ pub(crate) struct Faulty {
     unheard: Mutex<HashMap<&'static str, usize>>,
     calls: Mutex<HashMap<&'static str, usize>>,
     submitted: Mutex<Option<Submitted>>,
+    /// The beginnings of the spans in which ended executions were read.
+    counted_from: Mutex<Vec<i64>>,
+    reads_take: Mutex<Option<(Arc<Manual>, i64)>>,
 }
 
 type Submitted = Box<dyn Fn(ExecutionId) + Send>;
@@ -43,7 +47,19 @@ impl Faulty {
             unheard: Mutex::default(),
             calls: Mutex::default(),
             submitted: Mutex::default(),
+            counted_from: Mutex::default(),
+            reads_take: Mutex::default(),
         })
+    }
+
+    /// Each read of what ended takes so long by this clock.
+    pub(crate) fn reads_take(&self, time: Arc<Manual>, ms: i64) {
+        *self.reads_take.lock().unwrap() = Some((time, ms));
+    }
+
+    /// The beginnings of the spans in which ended executions were read since the last time.
+    pub(crate) fn counted_from(&self) -> Vec<i64> {
+        std::mem::take(&mut self.counted_from.lock().unwrap())
     }
 
     /// Each new execution is told to `told` before whoever submitted it hears of it.
@@ -154,6 +170,10 @@ impl SeriesStore for Faulty {
     }
     async fn ended_in(&self, query: EndedQuery) -> Result<Ended> {
         self.pass("ended_in")?;
+        self.counted_from.lock().unwrap().push(query.since_ms);
+        if let Some((time, ms)) = &*self.reads_take.lock().unwrap() {
+            time.advance(*ms);
+        }
         self.inner.ended_in(query).await
     }
     async fn series_closed_until(&self) -> Result<i64> {
