@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::attached::Attached;
+use super::columns::Written;
 use super::fault::{Fault, Sql};
 use super::liveness::Liveness;
 use super::settings::PostgresSettings;
 use super::twins::{asks_for_twins, is_twin, since_ms};
-use super::write::{Changed, NewRow, Stored, Written};
+use super::write::{Changed, NewRow, Stored};
 use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
 use crate::model::execution::{Head, Identification};

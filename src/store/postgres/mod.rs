@@ -5,6 +5,7 @@ mod apply;
 mod attached;
 mod batch;
 mod bind;
+mod columns;
 mod counting;
 mod db;
 mod draft;

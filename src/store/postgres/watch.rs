@@ -28,6 +28,8 @@ pub(super) struct Bell {
     /// Another process changed something.
     changed: Notify,
     last: Mutex<Option<Instant>>,
+    /// Another process said so.
+    pub(super) heard: Notify,
     /// This process changed something, and somebody may want to know.
     pub(super) written: Notify,
     /// There are other processes that may listen.
