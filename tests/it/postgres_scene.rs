@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-use crate::crash_scene::{Call, ClientLedger, Told};
+use crate::crash_scene::{Call, ClientLedger, Told, is_settled, pass};
 use crate::support::program::Program;
 use crate::support::raw_http::Request;
 use crate::support::{DEADLINE, eventually_async};
@@ -53,7 +53,17 @@ pub async fn is_refused(ledger: &ClientLedger, url: &str, session: Option<&str>,
 pub fn insisting(ledger: &ClientLedger, urls: &[String], calls: &[Call]) -> Vec<JoinHandle<String>> {
     let ask = |(n, wanted): (usize, &Call)| {
         let (ledger, url, wanted) = (ledger.clone(), urls[n % urls.len()].clone(), wanted.clone());
-        tokio::spawn(async move { ledger.insist(&url, &wanted).await.state })
+        tokio::spawn(async move {
+            loop {
+                match ledger.ask(&url, &wanted).await {
+                    Told::Answer(answer) if is_settled(&answer.state) => return answer.state,
+                    // A handle, a full queue, a store that is away, a server that is gone.
+                    Told::Answer(_) | Told::Error(-31429 | -31503, _) | Told::Cut => {}
+                    Told::Error(code, words) => panic!("{wanted:?}: {code} {words}"),
+                }
+                pass(Duration::from_millis(10)).await;
+            }
+        })
     };
     calls.iter().enumerate().map(ask).collect()
 }
