@@ -101,6 +101,8 @@ CREATE INDEX IF NOT EXISTS executions_kept ON executions (shard, ended_at_ms)
     WHERE ended_at_ms IS NOT NULL AND state <> 'unknown' AND payloads_kept;
 CREATE INDEX IF NOT EXISTS executions_bare ON executions (shard, ended_at_ms)
     WHERE ended_at_ms IS NOT NULL AND state <> 'unknown' AND NOT payloads_kept;
+-- What somebody called, once it is over: an entry that is made once.
+CREATE INDEX IF NOT EXISTS executions_owner ON executions (shard, principal, id) WHERE ended_at_ms IS NOT NULL;
 -- A note (a stale result, a conflict) may come to an execution long after its end; whoever follows events finds it here.
 CREATE INDEX IF NOT EXISTS executions_noted ON executions (shard, updated_at_ms) WHERE notes > 0;
 

@@ -17,7 +17,7 @@ use crate::model::event::ExpiryCause;
 use crate::model::execution::Head;
 use crate::model::id::{ExecutionId, ProcessId};
 use crate::store::{Applied, LeaseRef, Pruned, crash};
-use crate::telemetry::{Made, Place};
+use crate::telemetry::Made;
 
 /// How much of what this scheduler set out to settle was its own to settle.
 #[derive(Debug, Default)]
@@ -250,7 +250,7 @@ impl Engine {
         self.settings.traces.made(Made {
             name: name.into(),
             kind: SpanKind::Internal,
-            place: Place::root(),
+            place: self.settings.traces.own(),
             parent: None,
             start,
             end: wall(),

@@ -1,14 +1,18 @@
-//! Numbers over time: minutes are counted from the log once they are over, and kept; the minutes since are counted when
-//! somebody asks. So every number is that of the log, and no write of a call pays for it. Only repeats leave no event:
-//! each process counts its own and writes them down, the last second of a killed process is missing from them.
+//! Numbers over time: minutes are counted once they are over, a little at a time, and kept; the minutes since are counted
+//! when somebody asks, and whoever asks again pays for what is new only. So every number is that of the log, and no write of
+//! a call pays for it. Only repeats leave no event: each process counts its own and writes them down, the last second of a
+//! killed process is missing from them. How a span is counted is the store's (`store/counting.rs`).
 
-use std::collections::{BTreeMap, HashMap};
+mod ledger;
+
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use self::ledger::{Ledger, Rests, rows};
 use super::{Engine, Result};
-use crate::model::tally::{MINUTE_MS, Tally, count, minute_of};
+use crate::model::tally::{MINUTE_MS, Tally, minute_of};
+use crate::store::counting::{Pace, Unpaced, count_span};
 use crate::store::series::{Counted, PutSeries, SeriesQuery, SeriesRow, Whose};
-use crate::store::{self, ListQuery, Store, TouchedQuery};
 
 /// What is told at most, and so what is kept: a day, and the minute it began in.
 const KEEP_MS: i64 = 86_400_000 + 2 * MINUTE_MS;
@@ -18,8 +22,8 @@ const CLOSE_AFTER_MS: i64 = 30_000;
 const CLOSED_AT_ONCE_MS: i64 = 60 * MINUTE_MS;
 /// Minutes in which nothing happened are written down once there are so many, in milliseconds.
 const IDLE_MS: i64 = 10 * MINUTE_MS;
-/// Executions whose logs are read at once.
-const HEADS: usize = 500;
+/// Numbers that lag by more are counted faster.
+const CATCHES_UP_MS: i64 = 10 * MINUTE_MS;
 /// What was counted since the last minute that is kept is told so long without looking again.
 const FRESH_MS: i64 = 1_000;
 /// Principals whose repeats are told apart in a minute; those of more are counted for their namespace only.
@@ -106,7 +110,14 @@ impl Repeats {
 
 /// Minutes that are not kept yet, as somebody asked for them last.
 #[derive(Debug, Default)]
-pub(super) struct Recent(tokio::sync::Mutex<Option<Looked>>);
+pub(super) struct Recent(tokio::sync::Mutex<Asked>);
+
+#[derive(Debug, Default)]
+struct Asked {
+    /// What can change no more.
+    ledger: Ledger,
+    looked: Option<Looked>,
+}
 
 #[derive(Debug)]
 struct Looked {
@@ -156,17 +167,24 @@ impl Engine {
         Ok(Series { at_ms, from_ms, step_ms, steps, sum })
     }
 
-    /// The minutes from `since_ms` on, counted from the log. One looks at a time, for all who ask.
+    /// The minutes from `since_ms` on. One looks at a time, for all who ask; what was settled at the last look is not
+    /// counted again.
     async fn recent(&self, since_ms: i64, at_ms: i64) -> Result<Arc<[SeriesRow]>> {
-        let mut looked = self.recent.0.lock().await;
-        if let Some(looked) = &*looked
+        let mut asked = self.recent.0.lock().await;
+        let Asked { ledger, looked } = &mut *asked;
+        if let Some(looked) = looked
             && looked.since_ms == since_ms
             && (0..FRESH_MS).contains(&(at_ms - looked.at_ms))
         {
             return Ok(looked.rows.clone());
         }
+        let settled_ms = self.events_settled_before().min(at_ms);
+        ledger.begin_at(since_ms);
+        ledger.advance(&*self.store, settled_ms, at_ms).await?;
         // The newest event may bear this very moment.
-        let rows: Arc<[SeriesRow]> = counted(&*self.store, since_ms, at_ms + 1).await?.into();
+        let span = (ledger.until_ms(), at_ms + 1);
+        let newest = count_span(&*self.store, span, at_ms, &mut Unpaced).await?;
+        let rows: Arc<[SeriesRow]> = ledger.rows_with(&newest).into();
         *looked = Some(Looked { since_ms, at_ms, rows: rows.clone() });
         Ok(rows)
     }
@@ -183,12 +201,17 @@ impl Engine {
     ///
     /// The store's; what was kept before stays.
     pub async fn close_minutes(&self) -> Result<()> {
+        self.close_paced(&mut Unpaced).await
+    }
+
+    async fn close_paced(&self, pace: &mut dyn Pace) -> Result<()> {
         let over_ms = self.minutes_over_ms();
         let keep_since_ms = minute_of(self.now_ms() - KEEP_MS);
         let mut closed_ms = self.store.series_closed_until().await?.max(keep_since_ms);
         while closed_ms < over_ms && !self.stop.is_cancelled() {
             let until_ms = over_ms.min(closed_ms + CLOSED_AT_ONCE_MS);
-            let rows = counted(&*self.store, closed_ms, until_ms).await?;
+            let tallies = count_span(&*self.store, (closed_ms, until_ms), self.now_ms(), pace).await?;
+            let rows = rows(&tallies);
             if rows.is_empty() && until_ms - closed_ms < IDLE_MS {
                 break;
             }
@@ -241,7 +264,8 @@ impl Engine {
             }
             let over_ms = self.minutes_over_ms();
             if closes && over_ms > looked_ms {
-                match self.close_minutes().await {
+                let mut rests = Rests::begin(&self, looked_ms > 0 && over_ms - looked_ms <= CATCHES_UP_MS);
+                match self.close_paced(&mut rests).await {
                     Ok(()) => looked_ms = over_ms,
                     Err(error) => {
                         tracing::warn!(code = error.code(), "the numbers of a minute could not be stored: {error}");
@@ -258,41 +282,4 @@ impl Engine {
             tracing::warn!(code = error.code(), "the number of repeats could not be stored: {error}");
         }
     }
-}
-
-/// What the log says of a span: for each principal, and for all of each namespace.
-async fn counted(store: &dyn Store, since_ms: i64, until_ms: i64) -> store::Result<Vec<SeriesRow>> {
-    let mut whose: HashMap<(String, String), BTreeMap<i64, Tally>> = HashMap::new();
-    let mut after = None;
-    loop {
-        let query = TouchedQuery { filter: ListQuery::default(), since_ms, until_ms, after, limit: HEADS };
-        let heads = store.touched(query).await?;
-        let logs = store.logs(heads.iter().map(crate::model::execution::Head::id).collect()).await?;
-        for (head, (_, log)) in heads.iter().zip(&logs) {
-            let minutes = whose.entry((head.ident.namespace.clone(), head.ident.principal.clone())).or_default();
-            count(log, since_ms, until_ms, minutes);
-        }
-        match heads.last() {
-            Some(last) if heads.len() >= HEADS => after = Some(last.id()),
-            _ => break,
-        }
-    }
-    let mut all: BTreeMap<(i64, String), Tally> = BTreeMap::new();
-    let mut rows = Vec::new();
-    for ((namespace, principal), minutes) in whose {
-        for (minute_ms, tally) in minutes {
-            all.entry((minute_ms, namespace.clone())).or_default().add(&tally);
-            let (namespace, principal) = (namespace.clone(), principal.clone());
-            rows.push(SeriesRow { minute_ms, namespace, principal, counted: Counted::Log, tally });
-        }
-    }
-    let of_all = |((minute_ms, namespace), tally)| SeriesRow {
-        minute_ms,
-        namespace,
-        principal: String::new(),
-        counted: Counted::LogOfAll,
-        tally,
-    };
-    rows.extend(all.into_iter().map(of_all));
-    Ok(rows)
 }

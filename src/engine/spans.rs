@@ -51,7 +51,7 @@ impl Engine {
         if !self.settings.traces.is_on() {
             return None;
         }
-        let place = Place::of_execution(id, caller(meta)).of_lease(id, fencing_token);
+        let place = self.settings.traces.of_execution(id, caller(meta)).of_lease(id, fencing_token);
         place.sampled.then_some(place)
     }
 
@@ -83,12 +83,13 @@ impl Engine {
     async fn spans_of(&self, id: ExecutionId, again: bool) -> store::Result<()> {
         let meta = self.store.payload(id, PayloadKind::Meta).await?;
         let caller = caller(meta.as_deref());
-        if caller.is_some_and(|caller| !caller.sampled) {
+        let place = self.settings.traces.of_execution(id, caller);
+        if !place.sampled {
             return Ok(());
         }
         let Some(head) = self.store.heads(&[id]).await?.pop() else { return Ok(()) };
         let records = self.store.events(id, 0, EVENTS_MAX).await?;
-        for made in spans(&head, &records, caller, again) {
+        for made in spans(&head, &records, (place, caller), again) {
             self.settings.traces.made(made);
         }
         Ok(())
@@ -105,9 +106,7 @@ pub struct Settled {
 }
 
 /// The spans of an execution, from its log.
-fn spans(head: &Head, records: &[EventRecord], caller: Option<Place>, again: bool) -> Vec<Made> {
-    let id = head.id();
-    let place = Place::of_execution(id, caller);
+fn spans(head: &Head, records: &[EventRecord], (place, caller): (Place, Option<Place>), again: bool) -> Vec<Made> {
     let told_until = if again { unknown_at(records) } else { 0 };
     let mut made = Vec::new();
     let mut open: Option<(&EventRecord, i64, u32)> = None;
@@ -132,12 +131,11 @@ fn spans(head: &Head, records: &[EventRecord], caller: Option<Place>, again: boo
     if again {
         // The execution's own span is there already: what was decided since is a span of its own.
         let at = time(last.at_ms);
-        let place = Place { span: place.child().span, ..place };
         made.push(Made {
             name: "decided".into(),
             kind: SpanKind::Internal,
-            place,
-            parent: Some(Place::of_execution(id, caller)),
+            place: place.child(),
+            parent: Some(place),
             start: at,
             end: at,
             attributes,

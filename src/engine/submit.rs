@@ -18,7 +18,7 @@ use crate::model::policy::{Policy, Unkeyed};
 use crate::model::principal::Principal;
 use crate::model::submit::{self, IfWaited, Submission};
 use crate::store::{self, KeyScope, Payload, Submit, SubmitOutcome, crash};
-use crate::telemetry::{Place, here};
+use crate::telemetry::here;
 
 /// A call as the protocol face understood it.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl Engine {
                 if span.place().is_some() {
                     span.set("durable_mcp.execution", ticket.id().to_string());
                     span.set("durable_mcp.attached", ticket.attached);
-                    span.link(Place::of_execution(ticket.id(), spans::caller(meta.as_deref())));
+                    span.link(self.settings.traces.of_execution(ticket.id(), spans::caller(meta.as_deref())));
                 }
             }
             Err(error) => {

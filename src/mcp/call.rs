@@ -27,6 +27,7 @@ use crate::engine::inputs::RESPONSES_MEMBER;
 use crate::engine::spans;
 use crate::engine::submit::Call;
 use crate::engine::ticket::Ticket;
+use crate::engine::view::Time;
 use crate::model::event::Order;
 use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
@@ -273,9 +274,13 @@ impl Face {
         if heads.is_empty() {
             return Ok("You have no unfinished calls.".into());
         }
-        let line = |head: &Head| format!("{}  {}  {}", head.id(), head.state.as_str(), head.ident.tool);
+        let line = |head: &Head| {
+            let key = head.ident.key.as_ref().map(|key| format!("  {key}")).unwrap_or_default();
+            let since = Time(head.created_at_ms);
+            format!("{}  {}  {}  {since}{key}", head.id(), head.state.as_str(), head.ident.tool)
+        };
         let lines: Vec<String> = heads.iter().map(line).collect();
-        Ok(format!("Your unfinished calls (execution id, state, tool):\n{}", lines.join("\n")))
+        Ok(format!("Your unfinished calls (execution id, state, tool, since, key):\n{}", lines.join("\n")))
     }
 
     pub(super) fn conversation(

@@ -3,6 +3,7 @@
 
 mod asking;
 pub mod conformance;
+pub mod counting;
 pub mod crash;
 mod deciding;
 mod encoding;

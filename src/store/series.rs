@@ -102,6 +102,71 @@ pub struct Standing {
     pub oldest_ms: Option<i64>,
 }
 
+/// Executions that may have events in a span and have not ended, and those that were noted later; in the order of ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenQuery {
+    /// The span begins then.
+    pub since_ms: i64,
+    /// And is over before.
+    pub until_ms: i64,
+    /// Only ids after this one.
+    pub after: Option<ExecutionId>,
+    /// At most so many.
+    pub limit: usize,
+}
+
+/// Executions that may have events in a span and ended in some part of the time from its beginning on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EndedQuery {
+    /// The span begins then.
+    pub since_ms: i64,
+    /// And is over before.
+    pub until_ms: i64,
+    /// Those that ended then or later.
+    pub from_ms: i64,
+    /// And before.
+    pub to_ms: i64,
+}
+
+/// An execution of which the row does not say how it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToRead {
+    /// Its id.
+    pub id: ExecutionId,
+    /// The tenant border.
+    pub namespace: String,
+    /// Who called.
+    pub principal: String,
+}
+
+/// Executions that were submitted, leased once and completed with their tool's result within one minute of the span.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plain {
+    /// The minute's beginning, in milliseconds since the epoch.
+    pub minute_ms: i64,
+    /// The tenant border.
+    pub namespace: String,
+    /// Who called.
+    pub principal: String,
+    /// Their results say `isError`.
+    pub is_error: bool,
+    /// From submission, or the time they were delayed to, to the result.
+    pub latency_ms: u64,
+    /// How many.
+    pub executions: u64,
+}
+
+/// What ended in a part of the time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Those whose rows say everything; several entries may be alike but for their number.
+    pub plain: Vec<Plain>,
+    /// The others.
+    pub to_read: Vec<ToRead>,
+    /// Rows that were looked at, with those that were made after the span.
+    pub looked_at: u64,
+}
+
 /// An execution and its whole log.
 pub type Log = (ExecutionId, Vec<EventRecord>);
 
@@ -113,6 +178,13 @@ pub trait SeriesStore: Send + Sync {
 
     /// The whole logs of executions, in the order of `ids`; a missing one has no events.
     async fn logs(&self, ids: Vec<ExecutionId>) -> Result<Vec<Log>>;
+
+    /// A page of executions that have not ended, or were noted later, and may have events in a span: as they stand at one
+    /// moment.
+    async fn open_in(&self, query: OpenQuery) -> Result<Vec<ToRead>>;
+
+    /// Executions that ended in a part of the time, and may have events in a span: as they stand at one moment.
+    async fn ended_in(&self, query: EndedQuery) -> Result<Ended>;
 
     /// Every minute before this moment is counted, in milliseconds since the epoch; 0 when none is.
     async fn series_closed_until(&self) -> Result<i64>;

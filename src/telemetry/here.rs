@@ -30,6 +30,11 @@ pub fn child(name: &'static str) -> Span {
     HERE.try_with(|span| span.child(name, SpanKind::Internal)).unwrap_or_default()
 }
 
+/// Begins the span of one message of the batch that the task works for.
+pub fn part() -> Span {
+    HERE.try_with(|span| span.part("request")).unwrap_or_default()
+}
+
 /// Tells something of the request.
 pub fn note(key: &'static str, value: impl Into<Value>) {
     let _ = HERE.try_with(|span| span.set(key, value));

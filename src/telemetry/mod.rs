@@ -4,10 +4,12 @@
 pub mod faults;
 pub mod here;
 pub mod place;
+pub mod sampler;
 pub mod span;
 
 #[cfg(test)]
 mod tests;
 
 pub use place::Place;
+pub use sampler::Sampler;
 pub use span::{Counts, Made, Span, Traces};

@@ -11,6 +11,8 @@ use opentelemetry::{InstrumentationScope, KeyValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use super::place::Place;
+use super::sampler::Sampler;
+use crate::model::id::ExecutionId;
 
 /// The longest text of an attribute; what is longer is cut.
 const TEXT_MAX: usize = 256;
@@ -42,6 +44,7 @@ struct On {
     sink: Arc<dyn Sink>,
     now: fn() -> Duration,
     since: Instant,
+    sampler: Sampler,
     scope: InstrumentationScope,
 }
 
@@ -69,10 +72,10 @@ pub struct Made {
 }
 
 impl Traces {
-    /// Spans go to `sink`; `now` is the time since the epoch.
-    pub fn to(sink: Arc<dyn Sink>, now: fn() -> Duration) -> Traces {
+    /// Spans of the traces that `sampler` records go to `sink`; `now` is the time since the epoch.
+    pub fn to(sink: Arc<dyn Sink>, now: fn() -> Duration, sampler: Sampler) -> Traces {
         let scope = InstrumentationScope::builder("durable-mcp").with_version(env!("CARGO_PKG_VERSION")).build();
-        Traces(Some(Arc::new(On { sink, now, since: Instant::now(), scope })))
+        Traces(Some(Arc::new(On { sink, now, since: Instant::now(), sampler, scope })))
     }
 
     /// Whether spans go anywhere.
@@ -85,25 +88,36 @@ impl Traces {
         self.0.as_ref().map(|on| on.sink.counts()).unwrap_or_default()
     }
 
-    /// Begins a span that belongs to `parent`; without one it begins a trace.
-    pub fn span(&self, name: &'static str, kind: SpanKind, parent: Option<Place>) -> Span {
-        let place = || parent.map_or_else(Place::root, Place::child);
+    /// Begins a span that belongs to `parent`, which is of this program.
+    pub fn span(&self, name: &'static str, kind: SpanKind, parent: Place) -> Span {
         match &self.0 {
-            Some(on) if parent.is_none_or(|parent| parent.sampled) => Span(Some(Arc::new(Open {
-                kind,
-                start: (on.now)(),
-                told: Mutex::new(Told {
-                    name: name.into(),
-                    place: place(),
-                    parent,
-                    attributes: Vec::new(),
-                    links: Vec::new(),
-                    failure: None,
-                }),
-                on: on.clone(),
-            }))),
+            Some(on) if parent.sampled => on.begin(name, kind, parent.child(), Some(parent)),
             _ => Span(None),
         }
+    }
+
+    /// Begins the span of something from outside, which belongs to `caller`; without one it begins a trace. It has its
+    /// place even where nothing is recorded: what follows has to know that.
+    pub fn entry(&self, name: &'static str, kind: SpanKind, caller: Option<Place>) -> Span {
+        let Some(on) = &self.0 else { return Span(None) };
+        let place = caller.map_or_else(Place::root, Place::child);
+        let sampled = on.sampler.records(place.trace, caller.map(|caller| caller.sampled));
+        on.begin(name, kind, Place { sampled, ..place }, caller)
+    }
+
+    /// The place of an execution whose call came from `caller`.
+    pub fn of_execution(&self, id: ExecutionId, caller: Option<Place>) -> Place {
+        let place = Place::of_execution(id, caller);
+        let parent = caller.map(|caller| caller.sampled);
+        let sampled = self.0.as_ref().map_or(place.sampled, |on| on.sampler.records(place.trace, parent));
+        Place { sampled, ..place }
+    }
+
+    /// A new trace of what nobody asked for.
+    pub fn own(&self) -> Place {
+        let place = Place::root();
+        let sampled = self.0.as_ref().is_some_and(|on| on.sampler.records(place.trace, None));
+        Place { sampled, ..place }
     }
 
     /// Hands over a span of the past.
@@ -120,6 +134,22 @@ impl Traces {
 }
 
 impl On {
+    fn begin(self: &Arc<Self>, name: &'static str, kind: SpanKind, place: Place, parent: Option<Place>) -> Span {
+        Span(Some(Arc::new(Open {
+            kind,
+            start: (self.now)(),
+            told: Mutex::new(Told {
+                name: name.into(),
+                place,
+                parent,
+                attributes: Vec::new(),
+                links: Vec::new(),
+                failure: None,
+            }),
+            on: self.clone(),
+        })))
+    }
+
     fn take(&self, made: Made) {
         let mut links = SpanLinks::default();
         links.links = made.links.into_iter().map(|place| Link::with_context(place.context())).collect();
@@ -162,15 +192,26 @@ struct Told {
 }
 
 impl Span {
-    /// Where it is; absent where nothing is recorded.
+    /// Where it is; absent where no spans are made. Whether it is recorded is part of it.
     pub fn place(&self) -> Option<Place> {
         self.0.as_ref().map(|open| open.told().place)
     }
 
     /// Begins a span that belongs to this one.
     pub fn child(&self, name: &'static str, kind: SpanKind) -> Span {
+        match (&self.0, self.place()) {
+            (Some(open), Some(place)) => Traces(Some(open.on.clone())).span(name, kind, place),
+            _ => Span(None),
+        }
+    }
+
+    /// Begins a span like this one for a part of what came: a message of a batch.
+    pub fn part(&self, name: &'static str) -> Span {
         match &self.0 {
-            Some(open) => Traces(Some(open.on.clone())).span(name, kind, self.place()),
+            Some(open) => {
+                let place = open.told().place;
+                open.on.begin(name, SpanKind::Server, place.child(), Some(place))
+            }
             None => Span(None),
         }
     }
@@ -207,7 +248,8 @@ impl Span {
     pub fn belongs_to(&self, parent: Place) {
         if let Some(open) = &self.0 {
             let mut told = open.told();
-            told.place = Place { span: told.place.span, ..parent };
+            let sampled = open.on.sampler.records(parent.trace, Some(parent.sampled));
+            told.place = Place { span: told.place.span, trace: parent.trace, sampled };
             told.parent = Some(parent);
         }
     }

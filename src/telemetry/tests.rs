@@ -30,8 +30,12 @@ impl Sink for Kept {
 }
 
 fn on() -> (Traces, Arc<Kept>) {
+    sampled_by(Sampler::default())
+}
+
+fn sampled_by(sampler: Sampler) -> (Traces, Arc<Kept>) {
     let kept = Arc::new(Kept::default());
-    (Traces::to(kept.clone(), || Duration::from_secs(1_800_000_000)), kept)
+    (Traces::to(kept.clone(), || Duration::from_secs(1_800_000_000), sampler), kept)
 }
 
 fn id(number: u8) -> ExecutionId {
@@ -67,7 +71,7 @@ fn every_process_knows_the_same_places_of_an_execution() {
 #[tokio::test]
 async fn a_span_ends_with_the_last_hold_and_stays_under_its_request() {
     let (traces, kept) = on();
-    let request = traces.span("request", SpanKind::Server, None);
+    let request = traces.entry("request", SpanKind::Server, None);
     let late = here::within(request.clone(), async {
         here::read("tools/call", Some(PARENT));
         here::note("n", 1);
@@ -90,17 +94,63 @@ async fn a_span_ends_with_the_last_hold_and_stays_under_its_request() {
 #[tokio::test]
 async fn what_is_not_recorded_is_not_made() {
     let (traces, kept) = on();
-    let unsampled = Place::parse(&PARENT.replace("-01", "-00"));
-    for span in [traces.span("a", SpanKind::Internal, unsampled), Traces::default().span("a", SpanKind::Internal, None)]
-    {
-        assert_eq!(span.place(), None);
+    let unsampled = Place::parse(&PARENT.replace("-01", "-00")).unwrap();
+    assert_eq!(Traces::default().entry("a", SpanKind::Server, None).place(), None);
+    assert_eq!(traces.span("a", SpanKind::Internal, unsampled).place(), None);
+    let entry = traces.entry("a", SpanKind::Server, Some(unsampled));
+    assert_eq!(entry.place().map(|place| (place.trace, place.sampled)), Some((unsampled.trace, false)));
+    for span in [entry, Traces::default().entry("a", SpanKind::Server, None)] {
         here::within(span, async { assert_eq!(here::child("b").place(), None) }).await;
     }
-    let request = traces.span("request", SpanKind::Server, None);
+    let request = traces.entry("request", SpanKind::Server, None);
     here::within(request.clone(), async { here::read("m", Some(&PARENT.replace("-01", "-00"))) }).await;
     assert_eq!(request.child("b", SpanKind::Internal).place(), None);
     drop(request);
     assert_eq!(kept.0.lock().unwrap().len(), 0);
+}
+
+#[test]
+fn a_sampler_is_what_the_standard_calls_it() {
+    let parent = |sampled| Place { sampled, ..Place::parse(PARENT).unwrap() };
+    // What is told of a trace without a client, of one that is recorded, and of one that is not.
+    let told = |name: Option<&str>, argument: Option<&str>| {
+        let (sampler, problem) = Sampler::read(name, argument);
+        let (traces, kept) = sampled_by(sampler);
+        let told = [None, Some(parent(true)), Some(parent(false))].map(|caller| {
+            kept.0.lock().unwrap().clear();
+            drop(traces.entry("a", SpanKind::Server, caller).child("b", SpanKind::Internal));
+            let spans = kept.0.lock().unwrap().len();
+            assert_eq!(traces.of_execution(id(1), caller).sampled, spans == 2, "{name:?} {caller:?}");
+            spans == 2
+        });
+        (told, problem.is_some())
+    };
+    assert_eq!(told(None, None), ([true, true, false], false));
+    assert_eq!(told(Some("always_on"), None), ([true, true, true], false));
+    assert_eq!(told(Some("always_off"), None), ([false, false, false], false));
+    assert_eq!(told(Some("traceidratio"), Some("0")), ([false, false, false], false));
+    assert_eq!(told(Some("traceidratio"), Some("1.0")), ([true, true, true], false));
+    assert_eq!(told(Some("parentbased_always_on"), None), ([true, true, false], false));
+    assert_eq!(told(Some("parentbased_always_off"), None), ([false, true, false], false));
+    assert_eq!(told(Some("parentbased_traceidratio"), Some("0")), ([false, true, false], false));
+    assert_eq!(told(Some("parentbased_traceidratio"), None), ([true, true, false], false));
+    for (name, argument) in [("jaeger_remote", None), ("traceidratio", Some("1.5")), ("traceidratio", Some("x"))] {
+        assert!(told(Some(name), argument).1, "{name} {argument:?}");
+    }
+}
+
+#[test]
+fn a_share_of_traces_is_recorded_and_every_process_agrees_on_which() {
+    let read = || Sampler::read(Some("parentbased_traceidratio"), Some("0.25")).0;
+    let recorded = (0..2_000).filter(|_| {
+        let trace = Place::root().trace;
+        let first = read().records(trace, None);
+        assert_eq!(first, read().records(trace, None));
+        first
+    });
+    let recorded = recorded.count();
+    // Five hundred, and more than ten deviations to each side.
+    assert!((300..700).contains(&recorded), "{recorded}");
 }
 
 /// Keeps the fields of lines that are faults.

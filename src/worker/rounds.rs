@@ -91,7 +91,7 @@ fn call_span(engine: &Engine, work: &Work, job: &mut Job) -> Span {
     let Some(place) = engine.place_of_lease(work.head.id(), work.head.fencing_token, meta) else {
         return Span::default();
     };
-    let span = engine.settings().traces.span("call", SpanKind::Client, Some(place));
+    let span = engine.settings().traces.span("call", SpanKind::Client, place);
     span.set("durable_mcp.execution", job.id.to_string());
     span.set("durable_mcp.attempt", i64::from(job.attempt));
     span.set("durable_mcp.upstream", work.head.ident.upstream.clone());

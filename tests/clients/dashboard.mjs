@@ -64,14 +64,18 @@ async function sound(page, place) {
 const scenes = {
   /** Each view, on a desk and on a phone, by day and by night. */
   async views() {
-    const places = ["overview", "overview?range=24h", "executions", "executions?state=failed", `executions/${given.execution}`, "attention", "workers", "tools", `tools/${given.tool}`, "sessions", "connect"];
+    const places = {
+      overview: "overview", "overview of a day": "overview?range=24h", executions: "executions", "no execution": "executions?state=failed",
+      execution: `executions/${given.execution}`, "needs attention": "attention", workers: "workers", tools: "tools",
+      tool: `tools/${given.tool}`, sessions: "sessions", connect: "connect",
+    };
     for (const look of [{}, { phone: true }, { dark: true }, { phone: true, dark: true }]) {
       const page = await open(look);
-      for (const place of places) {
+      for (const [view, place] of Object.entries(places)) {
         await go(page, place);
-        const name = `${place.replace(/[/?=].*/, "")}${look.phone ? " on a phone" : ""}${look.dark ? " by night" : ""}`;
+        const name = `${view}${look.phone ? " on a phone" : ""}${look.dark ? " by night" : ""}`;
         await sound(page, name);
-        if (given.folder) await page.screenshot({ path: `${given.folder}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
+        await page.screenshot({ path: `${given.folder}/${name.replaceAll(" ", "-")}.png`, fullPage: true });
       }
       await page.context().close();
     }
@@ -103,7 +107,7 @@ const scenes = {
     await page.waitForURL((url) => url.hash === "#/overview?range=24h");
     await page.getByRole("heading", { name: "In the last 24 hours" }).waitFor();
     await sound(page, "overview");
-    for (const look of given.folder ? [{}, { phone: true }, { dark: true }, { phone: true, dark: true }] : []) {
+    for (const look of [{}, { phone: true }, { dark: true }, { phone: true, dark: true }]) {
       const shown = await open(look);
       await go(shown, "overview");
       await shown.locator(".chart canvas").first().waitFor();
@@ -283,18 +287,99 @@ const scenes = {
   /** What tools and clients write is text. */
   async hostile() {
     const page = await open();
-    for (const id of given.executions) {
+    const harmless = async (place) => assert.equal(await page.locator("main img, main script, main iframe, main b").count(), 0, place);
+    for (const { id, texts } of given.executions) {
       await go(page, `executions/${id}`);
       await page.getByRole("button", { name: "Show them" }).click();
       await page.getByLabel("Arguments", { exact: true }).waitFor();
-      for (const text of given.texts) await page.getByText(text, { exact: false }).first().waitFor();
+      for (const text of texts) await page.getByText(text, { exact: false }).first().waitFor();
+      await harmless(id);
       await page.getByRole("button", { name: "Exact text" }).first().click();
+      await harmless(id);
     }
-    for (const place of ["executions", "attention", "tools", "sessions"]) await go(page, place);
-    assert.equal(await page.locator("main img, main script, main iframe, main b").count(), 0);
+    for (const place of ["overview", "executions", "attention", "workers", "tools", "sessions", "connect"]) {
+      await go(page, place);
+      await harmless(place);
+    }
+    await go(page, "sessions");
+    await page.getByText(given.client, { exact: false }).first().waitFor();
     assert.equal(await page.evaluate(() => window.harmed), undefined);
     assert.deepEqual(page.wrong, []);
     assert.deepEqual(await page.evaluate(() => window.violations), []);
+  },
+
+  /** The numbers of the first view, as they are when all has been counted. */
+  async numbers() {
+    const page = await open();
+    await go(page, "overview");
+    for (const [label, number] of Object.entries(given.cards)) {
+      const card = page.locator(".card", { has: page.getByText(label, { exact: true }) });
+      await card.locator(".card-number", { hasText: new RegExp(`^${number}$`) }).waitFor().catch(async () => {
+        assert.fail(`${label} is ${await card.locator(".card-number").textContent()}, not ${number}`);
+      });
+    }
+  },
+
+  /** A list of many calls is there at once; so is what each filter finds. */
+  async stored() {
+    const page = await open();
+    const middle = (numbers) => numbers.sort((one, other) => one - other)[Math.floor(numbers.length / 2)];
+    const shown = {};
+    for (const place of ["executions", "executions?state=completed", "executions?tool=tool-3"]) {
+      const answers = [];
+      for (let round = 0; round < 9; round += 1) {
+        await page.goto("about:blank");
+        await go(page, place);
+        await page.locator("tbody tr").nth(49).waitFor();
+        answers.push(await page.evaluate(() => performance.getEntriesByType("resource").filter((one) => one.name.includes("/api/v1/executions?"))[0].duration));
+      }
+      shown[place] = Math.round(middle(answers));
+      assert.ok(shown[place] < given.within_ms, `${place}: ${answers}`);
+    }
+    assert.equal(await page.locator(".card, tbody tr").count(), 50);
+    console.log(`figures: ${JSON.stringify(shown)}`);
+  },
+
+  /** A tab that stays open while much happens stays small, answers its person, and shows the newest call in the end. */
+  async tab() {
+    const page = await open();
+    await go(page, "executions");
+    await page.getByText("live", { exact: true }).waitFor();
+    const devtools = await page.context().newCDPSession(page);
+    await devtools.send("Performance.enable");
+    const looks = [];
+    const look = async () => {
+      await devtools.send("HeapProfiler.collectGarbage");
+      const { metrics } = await devtools.send("Performance.getMetrics");
+      const of = (name) => metrics.find((metric) => metric.name === name).value;
+      const begun = Date.now();
+      await page.getByRole("button", { name: "Pause" }).click();
+      await page.getByText("paused", { exact: true }).waitFor();
+      const answeredMs = Date.now() - begun;
+      await page.getByRole("button", { name: "Go on" }).click();
+      looks.push({ heapMb: of("JSHeapUsedSize") / 1_048_576, nodes: of("Nodes"), listeners: of("JSEventListeners"), answeredMs });
+    };
+    await page.locator("tbody tr").first().waitFor();
+    let over = false;
+    const calls = outside("calls").then(() => (over = true));
+    await page.locator("tbody tr").nth(49).waitFor();
+    await look();
+    while (!over) {
+      await page.waitForTimeout(given.look_every_ms);
+      await look();
+    }
+    await calls;
+    const newest = (await (await fetch(`${given.url}/api/v1/executions?limit=1`)).json()).executions[0].id;
+    await page.locator(`tbody a[href$="${newest}"]`).waitFor();
+    const most = (name) => Math.max(...looks.map((one) => one[name]));
+    const middle = looks.map((one) => one.answeredMs).sort((one, other) => one - other)[Math.floor(looks.length / 2)];
+    console.log(`figures: ${JSON.stringify({ looks: looks.length, first: looks[0], last: looks.at(-1), heapMb: most("heapMb"), nodes: most("nodes"), answeredMs: middle, slowestMs: most("answeredMs") })}`);
+    assert.ok(looks.length >= given.looks_min, `${looks.length} looks`);
+    assert.ok(most("heapMb") < given.heap_mb, JSON.stringify(looks));
+    assert.ok(most("nodes") < looks[0].nodes * 1.5 + 500, JSON.stringify(looks));
+    assert.ok(most("listeners") < looks[0].listeners * 1.5 + 100, JSON.stringify(looks));
+    assert.ok(middle < given.answers_ms, JSON.stringify(looks));
+    assert.deepEqual(page.wrong, []);
   },
 };
 

@@ -22,7 +22,13 @@ async fn ask(program: &Program, path: &str) -> Response {
     Request::new("GET", &url).exchange(&url).await
 }
 
-async fn call(program: &Program, tool: &str, (arguments, key): (Value, Option<&str>), wait_ms: Option<i64>) -> Value {
+/// Calls a tool, perhaps with a key, perhaps with a time that its answer is waited for.
+pub async fn call(
+    program: &Program,
+    tool: &str,
+    (arguments, key): (Value, Option<&str>),
+    wait_ms: Option<i64>,
+) -> Value {
     let mut params = json!({"name": tool, "arguments": arguments, "_meta": {}});
     if let Some(key) = key {
         params["_meta"]["durable-mcp/idempotencyKey"] = json!(key);
@@ -140,15 +146,15 @@ const ID: &str =
     "lower(printf('%08x-%04x-7%03x-8%03x-%012x', c.at_ms >> 16, c.at_ms & 65535, c.i & 4095, c.i >> 12, c.i))";
 
 /// Makes the one completed call into so many, spread over the last twenty hours, of a few tools and principals.
-fn multiply(setup: &Setup) {
+pub fn multiply(setup: &Setup, stored: i64) {
     let database = Connection::open(setup.serve_db()).unwrap();
     let (model, made_ms): (String, i64) = database
         .query_row("SELECT id, created_at_ms FROM executions", [], |row| Ok((row.get(0)?, row.get(1)?)))
         .unwrap();
     database.execute_batch("PRAGMA synchronous = OFF").unwrap();
     let clones = format!(
-        "CREATE TEMP TABLE clones AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {STORED}) \
-         SELECT i, {made_ms} - 72000000 + i * 70000000 / {STORED} AS at_ms FROM n"
+        "CREATE TEMP TABLE clones AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {stored}) \
+         SELECT i, {made_ms} - 72000000 + i * 70000000 / {stored} AS at_ms FROM n"
     );
     database.execute_batch(&clones).unwrap();
     // The minutes of these calls are as if nobody had counted yet.
@@ -203,7 +209,7 @@ async fn a_hundred_thousand_stored_calls_are_listed_filtered_and_counted_at_once
     let mut program = setup.serve().await;
     call(&program, "demo_echo", (json!({"message": "x"}), None), None).await;
     program.kill_9().await;
-    multiply(&setup);
+    multiply(&setup, STORED);
     let program = program.restart().await;
     // Without authentication one sees what nobody in particular called, and that is nearly all of it.
     let all = STORED + 1 - STORED / 1_000;
@@ -219,7 +225,38 @@ async fn a_hundred_thousand_stored_calls_are_listed_filtered_and_counted_at_once
     assert_eq!((&series["sum"]["completed"], &series["sum"]["attempts"]), (&json!(all), &json!(all)), "{series}");
     let rows = |answer: &Value, number: usize| answer["executions"].as_array().is_some_and(|rows| rows.len() == number);
     type Holds<'a> = Box<dyn Fn(&Value) -> bool + 'a>;
-    let cases: [(&str, u64, Holds<'_>); 9] = [
+    let (now_ms, namespace, upstream): (i64, String, String) = Connection::open(setup.serve_db())
+        .unwrap()
+        .query_row("SELECT max(created_at_ms), namespace, upstream FROM executions", [], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
+        .unwrap();
+    let at = |hours_ago: i64| jiff::Timestamp::from_millisecond(now_ms - hours_ago * 3_600_000).unwrap().to_string();
+    let (since, until) = (at(3), at(2));
+    let spans = [format!("since={since}&until={until}"), format!("since={since}"), format!("until={until}")];
+    let mut cases: Vec<(String, u64, Holds<'_>)> = Vec::new();
+    for filter in spans {
+        let path = format!("/api/v1/executions?{filter}");
+        cases.push((path, 300, Box::new(|answer| rows(answer, 50))));
+    }
+    for (filter, found) in [
+        ("state=completed", 50),
+        ("state=leased,ready,scheduled,waiting", 0),
+        ("state=cancelled", 0),
+        ("tool=tool-3&state=completed", 50),
+        ("tool=nothing", 0),
+        (&format!("upstream={upstream}"), 50),
+        ("upstream=nothing", 0),
+        (&format!("namespace={namespace}"), 50),
+        ("key=nothing", 0),
+        ("id_prefix=0", 50),
+        ("id_prefix=ffff", 0),
+        ("attempts_over=1", 0),
+    ] {
+        let path = format!("/api/v1/executions?{filter}");
+        cases.push((path, 300, Box::new(move |answer| rows(answer, found))));
+    }
+    let more: [(&str, u64, Holds<'_>); 9] = [
         ("/api/v1/executions", 200, Box::new(|answer| rows(answer, 50))),
         ("/api/v1/executions?limit=100&state=completed", 200, Box::new(|answer| rows(answer, 100))),
         ("/api/v1/executions?tool=tool-3", 300, Box::new(|answer| rows(answer, 50))),
@@ -234,6 +271,7 @@ async fn a_hundred_thousand_stored_calls_are_listed_filtered_and_counted_at_once
         ),
         ("/api/v1/series?range=24h", 300, Box::new(|answer| answer["sum"]["completed"] == all)),
     ];
+    cases.extend(more.into_iter().map(|(path, most_ms, holds)| (path.to_owned(), most_ms, holds)));
     let mut slow = Vec::new();
     for (path, most_ms, holds) in &cases {
         let took = p95(&program, path, holds).await;

@@ -19,8 +19,6 @@ const URI: &str = "corpus://numbers";
 const SLICE: usize = 25;
 /// Pairs of slices that are measured at least, and at most.
 const PAIRS: std::ops::Range<usize> = 16..80;
-/// Below that nobody notices, and a machine with other work measures itself.
-const FLOOR: Duration = Duration::from_millis(5);
 
 fn call(id: Value, tool: &str, arguments: Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
@@ -146,7 +144,7 @@ async fn a_bystander_is_as_fast_as_alone_beside_equal_ids_an_unread_flood_and_a_
         alone.extend(bystander.slice().await);
         let (slice, (), ()) = tokio::join!(bystander.slice(), equal_ids(&program, &equal), flood(20));
         together.extend(slice);
-        limit = 2 * p99(&mut alone).max(FLOOR);
+        limit = 2 * p99(&mut alone);
         if pair + 1 >= PAIRS.start && p99(&mut together) < limit {
             break;
         }

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::skip_loudly;
 use crate::support::program::{Program, Setup};
-use crate::support::raw_http::Request;
+use crate::support::raw_http::{Request, open_session};
 use crate::support::{DEADLINE, clients_are_set_up, clients_folder, eventually_async};
 
 /// A scene opens some pages; a browser on a busy machine takes its time.
@@ -26,20 +26,28 @@ fn browser() -> Option<PathBuf> {
 }
 
 /// Says what is missing if there is no browser.
-fn browser_is_set_up() -> Result<(), String> {
+pub fn browser_is_set_up() -> Result<(), String> {
     clients_are_set_up()?;
     browser()
         .map(|_| ())
         .ok_or_else(|| "there is no Chromium: install it (Debian: apt-get install chromium)".to_owned())
 }
 
+/// Where every view is put as a picture, for a person who wants to look.
+fn pictures() -> PathBuf {
+    let folder = std::env::var_os("DURABLE_MCP_SCREENSHOTS").map(PathBuf::from);
+    folder.unwrap_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard-pictures"))
+}
+
 /// A scene in the browser; `outside` does what the scene says has to happen.
-async fn play(scene: &str, mut given: Value, mut outside: impl AsyncFnMut(&str)) {
+pub async fn play(scene: &str, given: Value, outside: impl AsyncFnMut(&str)) {
+    play_within(SCENE_DEADLINE, scene, given, outside).await;
+}
+
+/// The same of a scene that takes longer.
+pub async fn play_within(deadline: Duration, scene: &str, mut given: Value, mut outside: impl AsyncFnMut(&str)) {
     given["browser"] = json!(browser().unwrap());
-    // For a person who wants to look: every view as a picture.
-    if let Ok(folder) = std::env::var("DURABLE_MCP_SCREENSHOTS") {
-        given["folder"] = json!(folder);
-    }
+    given["folder"] = json!(pictures());
     let mut node = Command::new("node")
         .arg(clients_folder().join("dashboard.mjs"))
         .args([scene, &given.to_string()])
@@ -55,7 +63,7 @@ async fn play(scene: &str, mut given: Value, mut outside: impl AsyncFnMut(&str))
         let mut text = String::new();
         stderr.read_to_string(&mut text).await.map(|_| text)
     });
-    let played = timeout(SCENE_DEADLINE, async {
+    let played = timeout(deadline, async {
         let mut ok = false;
         while let Some(line) = said.next_line().await.unwrap() {
             match line.strip_prefix("now: ") {
@@ -63,7 +71,12 @@ async fn play(scene: &str, mut given: Value, mut outside: impl AsyncFnMut(&str))
                     outside(what).await;
                     stdin.write_all(b"done\n").await.unwrap();
                 }
-                None => ok |= line == "ok",
+                None => {
+                    ok |= line == "ok";
+                    if line.starts_with("figures: ") {
+                        eprintln!("{scene}: {line}");
+                    }
+                }
             }
         }
         ok
@@ -72,7 +85,7 @@ async fn play(scene: &str, mut given: Value, mut outside: impl AsyncFnMut(&str))
     assert!(ok, "{scene}: {}", errors.await.unwrap().unwrap());
 }
 
-async fn nothing(what: &str) {
+pub async fn nothing(what: &str) {
     panic!("nobody was to do anything: {what}");
 }
 
@@ -82,7 +95,7 @@ fn local_token(program: &Program) -> String {
 }
 
 /// The page of a server, for its operator.
-fn page(program: &Program) -> Value {
+pub fn page(program: &Program) -> Value {
     json!({"url": program.at("").trim_end_matches('/'), "token": local_token(program)})
 }
 
@@ -108,7 +121,12 @@ fn lasting(setup: &Setup) -> String {
     let schema = setup.folder().join("any.json");
     std::fs::write(&schema, "{\"type\":\"object\"}").unwrap();
     let command = "command = [\"sleep\", \"600\"]\ndelivery = \"at_most_once\"";
-    format!("[tools.charge]\n{command}\ninput_schema = {:?}\n", schema.to_str().unwrap())
+    // Another one fails with what it was given.
+    let broken = "command = [\"sh\", \"-c\", \"printf 'broken: ' >&2; cat >&2; exit 1\"]";
+    let schema = schema.to_str().unwrap();
+    format!(
+        "[tools.charge]\n{command}\ninput_schema = {schema:?}\n[tools.broken]\n{broken}\ninput_schema = {schema:?}\n"
+    )
 }
 
 /// A server with a call whose outcome is unknown.
@@ -135,7 +153,17 @@ async fn every_view_is_sound_on_a_desk_and_a_phone_by_day_and_night() {
     let mut given = page(&program);
     given["execution"] = json!(id);
     given["tool"] = json!("demo_echo");
+    // A session, so that there is one to see.
+    open_session(program.url(), "2025-11-25").await.unwrap();
     play("views", given, nothing).await;
+    let views = ["overview", "executions", "execution", "needs-attention", "workers", "tools", "sessions", "connect"];
+    for view in views {
+        for look in ["", "-on-a-phone", "-by-night", "-on-a-phone-by-night"] {
+            let picture = pictures().join(format!("{view}{look}.png"));
+            let bytes = std::fs::metadata(&picture).map(|file| file.len()).unwrap_or_default();
+            assert!(bytes > 5_000, "{picture:?} is no picture: {bytes} bytes");
+        }
+    }
 }
 
 /// A worker dies with two calls: one may run again, and does; of the other nobody knows the end.
@@ -279,11 +307,31 @@ async fn what_tools_and_clients_write_is_text() {
         "{{constructor.constructor('window.harmed=1')()}}",
     ];
     let (program, id) = with_an_unknown(json!({"texts": HOSTILE, "<b onclick=1>": HOSTILE})).await;
-    let echoed = begin(&program, "demo_echo", json!({"message": HOSTILE.join("\u{2028}")})).await;
+    let message = HOSTILE.join("\u{2028}");
+    let echoed = begin(&program, "demo_echo", json!({"message": message})).await;
     until(&program, &echoed, "completed").await;
+    // Names: a client's, a key's; and a tool's own error.
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": format!("client {}", HOSTILE[0]), "version": "1"}}});
+    let opened = Request::legacy(program.url(), None, &hello.to_string()).exchange(program.url()).await;
+    let named = opened.header("mcp-session-id").unwrap().to_owned();
+    let meta = json!({"durable-mcp/idempotencyKey": HOSTILE[1]});
+    let call = json!({"name": "demo_echo", "arguments": {"message": "keyed"}, "_meta": meta});
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call});
+    let request = Request::legacy(program.url(), Some(&named), &message.to_string());
+    let answer = request.exchange(program.url()).await.answer();
+    let keyed = answer["result"]["_meta"]["durable-mcp/execution"]["id"].as_str().unwrap().to_owned();
+    let failed = begin(&program, "broken", json!({"text": HOSTILE[1]})).await;
+    until(&program, &failed, "completed").await;
     let mut given = page(&program);
-    given["executions"] = json!([id, echoed]);
-    given["texts"] = json!(["<script>window.harmed=1</script>", "javascript:window.harmed=1"]);
+    let texts = [HOSTILE[1], HOSTILE[2]];
+    given["executions"] = json!([
+        {"id": id, "texts": texts},
+        {"id": echoed, "texts": texts},
+        {"id": keyed, "texts": [HOSTILE[1], "client <img"]},
+        {"id": failed, "texts": [HOSTILE[1], "broken: <script>"]},
+    ]);
+    given["client"] = json!("client <img");
     play("hostile", given, nothing).await;
 }
 

@@ -263,7 +263,7 @@ impl Scene<'_> {
                 drop(sent);
                 let dying = first.die();
                 let found = match self.cell.by {
-                    "wrap" => {
+                    "wrap" | "sse" => {
                         self.seat.nobody_waits(&execution).await;
                         (self.calls_again(&name, call).await, "the same call finds it")
                     }

@@ -26,22 +26,27 @@ pub struct Client {
 }
 
 enum Line {
-    Http { url: String, session: Option<String> },
+    Http {
+        url: String,
+        session: Option<String>,
+    },
     Pipe(Box<Pipe>),
+    /// The two HTTP+SSE endpoints of 2024-11-05.
+    Pair(Pair),
 }
 
 /// A request that was sent. Dropped over HTTP, its connection ends.
 pub struct Sent<'c> {
     client: &'c Client,
     pub id: String,
-    heard: Heard,
+    heard: Hearing,
 }
 
-enum Heard {
+enum Hearing {
     /// The connection, and whether its head was read; an answer as JSON is one message.
     Http { connection: Box<Connection>, begun: bool, whole: bool },
-    /// How far the lines were read.
-    Pipe(usize),
+    /// How far was read of all that the client has heard.
+    Lines(usize),
 }
 
 impl Client {
@@ -58,13 +63,33 @@ impl Client {
     pub async fn pipe(target: &Target, revision: &'static str) -> Client {
         let client = Client { revision, line: Line::Pipe(Box::new(Pipe::start(target))), next_id: AtomicU64::new(1) };
         if revision != MODERN {
-            let hello = json!({"protocolVersion": revision, "capabilities": capabilities(revision),
-                "clientInfo": {"name": "raw", "version": "1"}});
-            let opened = client.ask("initialize", hello).await;
-            assert_eq!(opened["result"]["protocolVersion"], revision, "{opened}");
-            client.notify("notifications/initialized", json!({})).await;
+            client.initialize().await;
         }
         client
+    }
+
+    /// A client at the stream of the HTTP+SSE endpoints.
+    pub async fn pair(url: &str, revision: &'static str) -> Client {
+        let client = Client { revision, line: Line::Pair(Pair::open(url).await), next_id: AtomicU64::new(1) };
+        client.initialize().await;
+        client
+    }
+
+    async fn initialize(&self) {
+        let hello = json!({"protocolVersion": self.revision, "capabilities": capabilities(self.revision),
+            "clientInfo": {"name": "raw", "version": "1"}});
+        let opened = self.ask("initialize", hello).await;
+        assert_eq!(opened["result"]["protocolVersion"], self.revision, "{opened}");
+        self.notify("notifications/initialized", json!({})).await;
+    }
+
+    /// All that was heard, where everything comes on one line.
+    fn lines(&self) -> &Lines {
+        match &self.line {
+            Line::Http { .. } => unreachable!("each request has a stream of its own"),
+            Line::Pipe(pipe) => &pipe.lines,
+            Line::Pair(pair) => &pair.lines,
+        }
     }
 
     pub fn is_modern(&self) -> bool {
@@ -91,12 +116,12 @@ impl Client {
             Line::Http { url, .. } => {
                 let mut connection = Box::new(Connection::open(url).await);
                 connection.send(&self.post(&message).bytes()).await;
-                Heard::Http { connection, begun: false, whole: false }
+                Hearing::Http { connection, begun: false, whole: false }
             }
-            Line::Pipe(pipe) => {
-                let read = pipe.lines.heard.lock().unwrap().len();
-                pipe.write(&message).await;
-                Heard::Pipe(read)
+            Line::Pipe(_) | Line::Pair(_) => {
+                let read = self.lines().heard.lock().unwrap().len();
+                self.say(&message).await;
+                Hearing::Lines(read)
             }
         };
         Sent { client: self, id, heard }
@@ -129,7 +154,7 @@ impl Client {
 
     /// Takes up the stream of a request whose connection was cut.
     pub async fn resume(&self, id: String, last_event: &str) -> Sent<'_> {
-        let Line::Http { url, session } = &self.line else { panic!("a pipe has no streams") };
+        let Line::Http { url, session } = &self.line else { panic!("only Streamable HTTP has streams to resume") };
         let get = Request::new("GET", url)
             .header("Accept", "text/event-stream")
             .header("Mcp-Session-Id", session.as_deref().expect("a session"))
@@ -137,13 +162,14 @@ impl Client {
             .header("Last-Event-ID", last_event);
         let mut connection = Box::new(Connection::open(url).await);
         connection.send(&get.bytes()).await;
-        Sent { client: self, id, heard: Heard::Http { connection, begun: false, whole: false } }
+        Sent { client: self, id, heard: Hearing::Http { connection, begun: false, whole: false } }
     }
 
     /// The client dies: a stdio server sees both ends of its pipe closed.
     pub fn die(self) -> Option<Child> {
         match self.line {
-            Line::Http { .. } => None,
+            // A stream that nobody reads any more is closed.
+            Line::Http { .. } | Line::Pair(_) => None,
             Line::Pipe(pipe) => {
                 let Pipe { child, reader, .. } = *pipe;
                 reader.abort();
@@ -156,6 +182,10 @@ impl Client {
         match &self.line {
             Line::Http { url, .. } => assert_eq!(self.post(message).exchange(url).await.status, 202, "{message}"),
             Line::Pipe(pipe) => pipe.write(message).await,
+            Line::Pair(Pair { post, .. }) => {
+                let said = Request::post(post, message.to_string()).exchange(post).await;
+                assert_eq!(said.status, 202, "{message}");
+            }
         }
     }
 
@@ -199,7 +229,7 @@ impl Sent<'_> {
     /// The next message that belongs to the request, as it came; `None` when nothing more comes on its stream.
     pub async fn text(&mut self) -> Option<String> {
         match &mut self.heard {
-            Heard::Http { connection, begun, whole } => {
+            Hearing::Http { connection, begun, whole } => {
                 if !std::mem::replace(begun, true) {
                     let head = connection.response_head().await;
                     *whole = head.header("content-type").is_some_and(|kind| kind.starts_with("application/json"));
@@ -210,10 +240,7 @@ impl Sent<'_> {
                 }
                 connection.message().await.map(|event| event.data)
             }
-            Heard::Pipe(read) => {
-                let Line::Pipe(pipe) = &self.client.line else { unreachable!("it was sent over a pipe") };
-                Some(pipe.next(&self.id, read).await)
-            }
+            Hearing::Lines(read) => Some(self.client.lines().next(&self.id, read).await),
         }
     }
 
@@ -247,7 +274,7 @@ impl Sent<'_> {
     /// Waits until the answer has begun over HTTP, so that a connection can be cut in its middle; the id of its first
     /// event, where it has one.
     pub async fn begun(&mut self) -> Option<String> {
-        let Heard::Http { connection, begun, .. } = &mut self.heard else { return None };
+        let Hearing::Http { connection, begun, .. } = &mut self.heard else { return None };
         assert!(!std::mem::replace(begun, true), "its beginning was read");
         let head = connection.response_head().await;
         let is_stream = head.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
@@ -275,13 +302,12 @@ impl Sent<'_> {
         }
         // What the server still had to say of it is there once it has answered something that was asked later.
         self.client.ask("tools/list", json!({})).await;
-        let Line::Pipe(pipe) = &self.client.line else { unreachable!("it is no HTTP") };
-        pipe.lines.heard.lock().unwrap().iter().any(|line| line.answers(&self.id))
+        self.client.lines().heard.lock().unwrap().iter().any(|line| line.answers(&self.id))
     }
 
     /// Cuts the connection, as a crash does.
     pub fn cut(self) {
-        if let Heard::Http { connection, .. } = self.heard {
+        if let Hearing::Http { connection, .. } = self.heard {
             connection.cut();
         }
     }
@@ -349,13 +375,62 @@ impl Pipe {
         stdin.write_all(format!("{message}\n").as_bytes()).await.unwrap();
         stdin.flush().await.unwrap();
     }
+}
+
+/// A stream of the HTTP+SSE endpoints: where one posts to, and all that was heard. Its session ends with it.
+struct Pair {
+    post: String,
+    lines: Arc<Lines>,
+    reader: tokio::task::JoinHandle<()>,
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+impl Pair {
+    async fn open(url: &str) -> Pair {
+        let mut stream = Connection::open(url).await;
+        stream.send(&Request::new("GET", url).header("Accept", "text/event-stream").bytes()).await;
+        assert_eq!(stream.response_head().await.status, 200);
+        let first = stream.event().await.expect("the endpoint");
+        assert_eq!(first.name.as_deref(), Some("endpoint"));
+        let origin = url.strip_suffix("/sse").expect("the endpoint of the scene");
+        let lines = Arc::<Lines>::default();
+        let heard = lines.clone();
+        let reader = tokio::spawn(async move {
+            while let Some(event) = stream.event().await {
+                assert_eq!(event.name.as_deref(), Some("message"));
+                heard.push(event.data);
+            }
+        });
+        Pair { post: format!("{origin}{}", first.data), lines, reader }
+    }
+}
+
+impl Lines {
+    async fn collect(self: Arc<Lines>, stdout: BufReader<tokio::process::ChildStdout>) {
+        let mut stdout = stdout.lines();
+        while let Ok(Some(text)) = stdout.next_line().await {
+            self.push(text);
+        }
+    }
+
+    fn push(&self, text: String) {
+        // What is no JSON would be a message lost, and shows as an answer that never comes.
+        let message = serde_json::from_str(&text).unwrap_or_default();
+        self.heard.lock().unwrap().push(Spoken { text, message });
+        self.news.notify_waiters();
+    }
 
     async fn next(&self, id: &str, read: &mut usize) -> String {
         let found = async {
             loop {
-                let news = self.lines.news.notified();
+                let news = self.news.notified();
                 {
-                    let heard = self.lines.heard.lock().unwrap();
+                    let heard = self.heard.lock().unwrap();
                     if let Some(at) = (*read..heard.len()).find(|at| heard[*at].concerns(id)) {
                         *read = at + 1;
                         return heard[at].text.clone();
@@ -366,17 +441,5 @@ impl Pipe {
             }
         };
         timeout(DEADLINE, found).await.unwrap_or_else(|_| panic!("nothing about {id} for {DEADLINE:?}"))
-    }
-}
-
-impl Lines {
-    async fn collect(self: Arc<Lines>, stdout: BufReader<tokio::process::ChildStdout>) {
-        let mut stdout = stdout.lines();
-        while let Ok(Some(text)) = stdout.next_line().await {
-            // A line that is no JSON would be a message lost, and shows as an answer that never comes.
-            let message = serde_json::from_str(&text).unwrap_or_default();
-            self.heard.lock().unwrap().push(Spoken { text, message });
-            self.news.notify_waiters();
-        }
     }
 }

@@ -16,7 +16,7 @@ use crate::support::{DEADLINE, eventually, eventually_async, program_binary};
 
 /// One tool stops when its caller has gone; the others keep the default.
 const POLICY: &str = "on_disconnect = \"cancel\"\n";
-const HEAD: &str = "[server]\njson_within = \"50ms\"\n[worker]\nslots = 256\n";
+const HEAD: &str = "[server]\njson_within = \"50ms\"\nsse_path = \"/sse\"\n[worker]\nslots = 256\n";
 
 /// One server, and `serve` in front of it.
 pub struct Scene {
@@ -65,6 +65,7 @@ impl Scene {
     async fn client(&self, revision: &'static str, by: &str, wrapped: Option<&Setup>) -> Client {
         match (by, wrapped) {
             ("serve", _) => Client::http(self.serve.url(), revision).await,
+            ("sse", _) => Client::pair(&self.serve.at("/sse"), revision).await,
             ("wrap", Some(setup)) => Client::pipe(&setup.wrap(&self.kit), revision).await,
             ("connect", _) => {
                 let argv =

@@ -26,8 +26,8 @@ pub const BEHAVIOURS: [&str; 12] = [
     "task-cancel",
 ];
 
-/// How a client gets to the program: HTTP to `serve`, or stdio.
-pub const WAYS: [&str; 3] = ["serve", "wrap", "connect"];
+/// How a client gets to the program: HTTP to `serve`, stdio, or the two HTTP+SSE endpoints that only the first revision has.
+pub const WAYS: [&str; 4] = ["serve", "wrap", "connect", "sse"];
 
 /// How the program gets to the server.
 pub const TRANSPORTS: [&str; 2] = ["stdio", "http"];
@@ -49,15 +49,16 @@ impl fmt::Display for Cell {
     }
 }
 
+/// Every client on every way that its revision has.
+pub fn clients() -> Vec<(&'static str, &'static str)> {
+    let ways = REVISIONS.into_iter().flat_map(|client| WAYS.map(|by| (client, by)));
+    ways.filter(|(client, by)| *by != "sse" || *client == REVISIONS[0]).collect()
+}
+
 /// Every cell in front of one upstream.
 pub fn cells_before(upstream: &'static str, over: &'static str) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    for client in REVISIONS {
-        for by in WAYS {
-            cells.extend(BEHAVIOURS.map(|behaviour| Cell { behaviour, client, by, upstream, over }));
-        }
-    }
-    cells
+    let of_client = |(client, by)| BEHAVIOURS.map(|behaviour| Cell { behaviour, client, by, upstream, over });
+    clients().into_iter().flat_map(of_client).collect()
 }
 
 /// Every cell there is.
@@ -248,7 +249,7 @@ fn the_page_shows_the_rules_of_the_matrix() {
 #[test]
 fn every_cell_has_a_rule_and_every_rule_a_cell() {
     let cells = all_cells();
-    assert_eq!(cells.len(), 5 * 3 * 5 * 2 * BEHAVIOURS.len());
+    assert_eq!(cells.len(), (5 * 3 + 1) * 5 * 2 * BEHAVIOURS.len());
     let table = Table::read();
     for cell in &cells {
         assert!(!table.rule(cell).outcome.is_empty(), "{cell}");
@@ -266,7 +267,7 @@ fn a_table_with_a_hole_a_dead_rule_or_an_unknown_name_is_refused() {
     refused(&format!("{whole}{}", rule("plain]]")), "no cell gets to this rule");
     refused(&format!("{whole}{}", rule("batch]]")), "is no behaviour");
     refused(&format!("{whole}{}", rule("plain]]\nclient = \"2025-06-19\"")), "names no revision");
-    refused(&format!("{whole}{}", rule("plain]]\nby = [\"sse\"]")), "is none of");
+    refused(&format!("{whole}{}", rule("plain]]\nby = [\"pigeon\"]")), "is none of");
     let without = whole.replace("[[task-cancel]]\noutcome", "[[task-cancel]]\nclient = \"2025-03-26\"\noutcome");
     refused(&without, "no rule for task-cancel: client 2024-11-05 by serve");
     refused(&rule("plain]]\nbye = 1"), "unknown field");

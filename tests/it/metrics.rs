@@ -60,7 +60,8 @@ async fn get(program: &Program, bearer: Option<&str>) -> Response {
     request.exchange(&url).await
 }
 
-fn events_by_type(fleet: &Fleet) -> BTreeMap<String, f64> {
+/// How often each type of event is in the log.
+pub fn events_by_type(fleet: &Fleet) -> BTreeMap<String, f64> {
     let database = Connection::open(fleet.setup.serve_db()).unwrap();
     let mut statement = database.prepare("SELECT type, count(*) FROM execution_events GROUP BY type").unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as f64))).unwrap();
@@ -68,16 +69,16 @@ fn events_by_type(fleet: &Fleet) -> BTreeMap<String, f64> {
 }
 
 /// Everything that is to be counted happens once at least.
-struct Run {
-    fleet: Fleet,
-    a: Program,
-    c: Program,
+pub struct Run {
+    pub fleet: Fleet,
+    pub a: Program,
+    pub c: Program,
     /// The last answer of the worker that was killed.
-    killed: Scrape,
-    duplicates: usize,
+    pub killed: Scrape,
+    pub duplicates: usize,
 }
 
-async fn run_with_faults() -> Run {
+pub async fn run_with_faults() -> Run {
     let head = "[lease]\nttl = \"1500ms\"\n[scheduler]\ninterval = \"100ms\"\n[defaults.retry]\n\
                 initial_interval = \"10ms\"\n";
     let fleet = Fleet::new(On::Sqlite, head, "").await;

@@ -13,6 +13,7 @@ use crate::metrics::scrape;
 use crate::replicas_scene::{Fleet, offers};
 use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Setup};
+use crate::support::raw_http::{Connection, Request, open_session};
 use crate::support::raw_stdio::RawStdio;
 use crate::support::raw_worker::RawWorker;
 use crate::support::servers::{Nobody, kit_stdio};
@@ -262,4 +263,88 @@ async fn a_wrap_tells_of_its_client_as_a_server_does() {
     let names: BTreeSet<&str> = spans.iter().map(|span| span.name.as_str()).collect();
     let wanted = ["answer", "attempt", "call", "execution", "submit", "tools/call", "wait"];
     assert_eq!(names, BTreeSet::from(wanted), "{spans:#?}");
+    let opened = collector.named("initialize").remove(0);
+    assert_eq!((opened.attribute("rpc.method"), &*opened.parent), (Some("initialize"), ""), "a trace of its own");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_call_has_its_span_too() {
+    let collector = Collector::start().await;
+    let program = Setup::new(&told_to(&collector)).flag("--demo").serve().await;
+    let url = program.url();
+    let head = |request: Request, span: &str| request.header("traceparent", &format!("00-{TRACE}-{span}-01"));
+    let session = open_session(url, "2025-03-26").await.unwrap();
+    collector.wait_for("initialize", 1).await;
+
+    // A stream has a span as long as it is open.
+    let mut stream = Connection::open(url).await;
+    let get = Request::new("GET", url).header("Accept", "text/event-stream").header("Mcp-Session-Id", &session);
+    stream.send(&head(get, "1111111111111111").bytes()).await;
+    assert_eq!(stream.response_head().await.status, 200);
+    // A batch is one request, each of its messages another.
+    let batch = json!([
+        {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "demo_echo", "arguments": {"message": "x"},
+            "_meta": {"traceparent": format!("00-{}-{CLIENT}-01", "7".repeat(32))}}},
+    ]);
+    let request = Request::legacy(url, Some(&session), &batch.to_string()).with("MCP-Protocol-Version", "2025-03-26");
+    let answers = head(request, "2222222222222222").exchange(url).await.answer();
+    assert_eq!(answers.as_array().map(Vec::len), Some(2), "{answers}");
+    let post = collector.wait_for("POST", 1).await.remove(0);
+    let ping = collector.wait_for("ping", 1).await.remove(0);
+    let called = collector.wait_for("tools/call", 1).await.remove(0);
+    assert_eq!((&*post.parent, post.attribute("durable_mcp.batch")), ("2222222222222222", Some("2")));
+    assert_eq!((&ping.trace, &ping.parent), (&post.trace, &post.id));
+    assert_eq!((&*called.trace, &*called.parent), (&*"7".repeat(32), CLIENT), "its own client's span comes first");
+    assert!(collector.named("GET").is_empty(), "the stream is open");
+
+    // The end of the session ends the stream; then there is nothing to end.
+    for _ in 0..2 {
+        let delete = Request::new("DELETE", url).header("Mcp-Session-Id", &session);
+        assert_eq!(head(delete, "3333333333333333").exchange(url).await.status, 204);
+    }
+    let opened = collector.wait_for("GET", 1).await.remove(0);
+    assert_eq!((&*opened.trace, &*opened.parent), (TRACE, "1111111111111111"));
+    assert_eq!(opened.attribute("durable_mcp.response_mode"), Some("sse"));
+    assert_eq!(opened.attribute("mcp.session.present"), Some("true"));
+    let deletes = collector.wait_for("DELETE", 2).await;
+    assert!(opened.end >= deletes[0].start, "{opened:?} {deletes:?}");
+    assert_eq!(deletes[0].attribute("http.response.status_code"), Some("204"));
+    let closes = collector.wait_for("session close", 2).await;
+    let outcomes: Vec<_> = closes.iter().map(|span| span.attribute("durable_mcp.session.outcome")).collect();
+    assert_eq!(outcomes, [Some("closed"), Some("ended_before")]);
+    assert_eq!(closes[0].attribute("durable_mcp.session.owner_matches"), Some("true"));
+    assert_eq!(closes[0].parent, deletes[0].id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_standards_sampler_says_which_traces_are_recorded() {
+    let collector = Collector::start().await;
+    let setup = Setup::new(&told_to(&collector)).flag("--demo");
+    // A call without a client's context, one of a client that records, and one of a client that does not.
+    let told = async |sampler: &str, argument: &str| -> [bool; 3] {
+        let setup = setup.clone().env("OTEL_TRACES_SAMPLER", sampler).env("OTEL_TRACES_SAMPLER_ARG", argument);
+        let mut program = setup.serve().await;
+        let caller = Caller::modern(program.url());
+        let before = collector.named("execution").len();
+        let mut ids = Vec::new();
+        for flags in ["", "01", "00"] {
+            let mut params = json!({"name": "demo_echo", "arguments": {"message": format!("{sampler}{flags}")}});
+            if !flags.is_empty() {
+                params["_meta"] = json!({"traceparent": format!("00-{}-{CLIENT}-{flags}", "8".repeat(32))});
+            }
+            ids.push(id_of(&caller.ask(params).await));
+        }
+        // What is to be told is told by the end.
+        program.sigterm().await;
+        let told = collector.named("execution").split_off(before);
+        let requests = collector.named("tools/call").len();
+        assert!(requests >= collector.named("execution").len(), "no execution without its request");
+        let has = |id: &String| told.iter().any(|span| span.attribute("durable_mcp.execution") == Some(id));
+        [has(&ids[0]), has(&ids[1]), has(&ids[2])]
+    };
+    assert_eq!(told("always_on", "").await, [true, true, true]);
+    assert_eq!(told("parentbased_always_off", "").await, [false, true, false]);
+    assert_eq!(told("traceidratio", "0").await, [false, false, false]);
+    assert_eq!(told("parentbased_traceidratio", "1").await, [true, true, false]);
 }

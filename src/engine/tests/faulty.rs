@@ -10,7 +10,9 @@ use crate::model::event::EventRecord;
 use crate::model::execution::{Head, State};
 use crate::model::id::{ExecutionId, ProcessId};
 use crate::store::piece::{Piece, PieceStore};
-use crate::store::series::{Log, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, Whose};
+use crate::store::series::{
+    Ended, EndedQuery, Log, OpenQuery, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, ToRead, Whose,
+};
 use crate::store::{
     self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
@@ -124,6 +126,13 @@ impl SeriesStore for Faulty {
     }
     async fn logs(&self, ids: Vec<ExecutionId>) -> Result<Vec<Log>> {
         self.inner.logs(ids).await
+    }
+    async fn open_in(&self, query: OpenQuery) -> Result<Vec<ToRead>> {
+        self.inner.open_in(query).await
+    }
+    async fn ended_in(&self, query: EndedQuery) -> Result<Ended> {
+        self.pass("ended_in")?;
+        self.inner.ended_in(query).await
     }
     async fn series_closed_until(&self) -> Result<i64> {
         self.inner.series_closed_until().await

@@ -11,11 +11,13 @@ use super::super::{frame, input, method};
 use super::Connection;
 use super::opening::Opened;
 use crate::model::revision::{Era, Revision};
+use crate::telemetry::here;
 
 impl Connection {
     pub(super) async fn batch(&self, items: Vec<String>, revision: Revision) {
         let opened = self.opened();
-        let answers = items.iter().map(|item| self.batch_item(item, revision, &opened));
+        here::note("durable_mcp.batch", items.len() as i64);
+        let answers = items.iter().map(|item| here::within(here::part(), self.batch_item(item, revision, &opened)));
         let answers: Vec<String> = futures_util::future::join_all(answers).await.into_iter().flatten().collect();
         if !answers.is_empty() {
             self.send(&format!("[{}]", answers.join(",")), None).await;
@@ -32,6 +34,7 @@ impl Connection {
                 return Some(out);
             }
         };
+        admit::told_of(&admitted.message, &admitted.body);
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Body::Call(call)) => {
                 let name = opened.client_name.clone().unwrap_or_default();

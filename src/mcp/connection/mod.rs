@@ -157,7 +157,12 @@ impl Connection {
                 (Message::Request { id, .. }, Body::Other { params, .. })
                     if matches!(admitted.ruling, Ruling::Legacy { opens: true, .. }) =>
                 {
-                    self.open(id, params).await;
+                    let span = self.span(&heads);
+                    let opening = async {
+                        admit::told_of(&admitted.message, &admitted.body);
+                        self.open(id, params).await;
+                    };
+                    here::within(span, opening).await;
                 }
                 (Message::Request { id, .. }, _) => {
                     // Entered here, in the order of the lines, so that a cancellation in the next line finds it.
@@ -190,7 +195,12 @@ impl Connection {
                 let revision = opened.revision.unwrap_or(Revision::ASSUMED);
                 let items: Vec<String> = items.iter().map(|item| item.get().to_owned()).collect();
                 let connection = self.clone();
-                self.requests.spawn(async move { connection.while_there(connection.batch(items, revision)).await });
+                let span = self.span(&heads);
+                span.name("batch");
+                self.requests.spawn(async move {
+                    let answering = here::within(span, connection.batch(items, revision));
+                    connection.while_there(answering).await;
+                });
             }
         }
     }
@@ -202,7 +212,7 @@ impl Connection {
             return Span::default();
         }
         let parent = heads.trace.traceparent.as_deref().and_then(Place::parse);
-        let span = traces.span("request", SpanKind::Server, parent);
+        let span = traces.entry("request", SpanKind::Server, parent);
         span.set("durable_mcp.instance_age_s", traces.age_seconds());
         span
     }

@@ -16,11 +16,13 @@ use super::exchange::Occupied;
 use super::post::Post;
 use super::reply::json;
 use crate::model::revision::Era;
+use crate::telemetry::here;
 
 impl Post<'_> {
     /// An array of messages (up to 2025-03-26): answered as one array, in the order of the requests.
     pub(super) async fn batch(self, items: &[&RawValue], session: Arc<Session>) -> Response {
-        let answers = items.iter().map(|item| self.batch_item(item, &session));
+        here::note("durable_mcp.batch", items.len() as i64);
+        let answers = items.iter().map(|item| here::within(here::part(), self.batch_item(item, &session)));
         let answers: Vec<String> = futures_util::future::join_all(answers).await.into_iter().flatten().collect();
         if answers.is_empty() {
             return StatusCode::ACCEPTED.into_response();
@@ -37,6 +39,7 @@ impl Post<'_> {
                 return Some(out);
             }
         };
+        admit::told_of(&admitted.message, &admitted.body);
         match (&admitted.message, &admitted.body) {
             (Message::Request { id, .. }, Params::Call(call)) => {
                 let name = session.client_name.clone().unwrap_or_default();

@@ -52,8 +52,9 @@ async fn endpoint(face: Arc<Face>, namespace: Option<String>, request: Request) 
     match parts.method {
         Method::POST => spans::post(face, principal, &parts.headers, body).await,
         // What is rare gets a box of its own: the future of a call is made and moved for each one.
-        Method::GET => Box::pin(sessions::get(&face, &principal, &parts.headers)).await,
-        Method::DELETE => Box::pin(sessions::delete(&face, &principal, &parts.headers)).await,
+        method @ (Method::GET | Method::DELETE) => {
+            Box::pin(spans::other(face, principal, method, &parts.headers)).await
+        }
         _ => reply::not_allowed(),
     }
 }

@@ -24,6 +24,7 @@ use super::super::{frame, headers};
 use super::body::{is_json, read};
 use super::reply::rpc;
 use super::sessions::{foreign_session, unknown_session};
+use super::spans;
 use crate::model::principal::Principal;
 
 /// A stream on which nobody has sent `initialize` by then is closed.
@@ -71,7 +72,7 @@ impl Pairs {
             let chunk = streaming.next().await?;
             Some((Ok::<_, Infallible>(Bytes::from(chunk)), streaming))
         });
-        sse(Body::from_stream(stream))
+        spans::stream(&self.face, request.headers(), sse(Body::from_stream(stream)))
     }
 
     /// Takes a message in; what there is to say to it comes on the stream.

@@ -104,11 +104,22 @@ impl Face {
     /// Ends a session for every process; it stays ended when it was already. False when it is somebody else's.
     pub async fn close_session(&self, id: &str, principal: &Principal) -> Result<bool> {
         let key = SessionKey::of(id);
-        match self.engine.find_session(key, principal).await? {
-            FoundSession::Foreign => return Ok(false),
-            FoundSession::Own(_) => drop(self.engine.change_session(key, SessionChange::Close).await?),
-            FoundSession::Ended | FoundSession::Unknown => {}
-        }
+        let span = here::child("session close");
+        let outcome = match self.engine.find_session(key, principal).await? {
+            FoundSession::Foreign => {
+                span.set("durable_mcp.session.outcome", "refused");
+                span.set("durable_mcp.session.owner_matches", false);
+                return Ok(false);
+            }
+            FoundSession::Own(_) => {
+                self.engine.change_session(key, SessionChange::Close).await?;
+                span.set("durable_mcp.session.owner_matches", true);
+                "closed"
+            }
+            FoundSession::Ended => "ended_before",
+            FoundSession::Unknown => "unknown",
+        };
+        span.set("durable_mcp.session.outcome", outcome);
         self.end_session(key);
         Ok(true)
     }

@@ -21,7 +21,7 @@ use crate::config::settings::Config;
 use crate::engine::clock;
 use crate::serve::Failure;
 use crate::telemetry::span::Sink;
-use crate::telemetry::{Counts, Traces};
+use crate::telemetry::{Counts, Sampler, Traces};
 use crate::worker::http_client;
 
 /// Spans sent at once.
@@ -33,6 +33,9 @@ const GATHER: Duration = Duration::from_millis(500);
 const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
 /// Which protocol is spoken.
 const PROTOCOLS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+/// Which traces are recorded.
+const SAMPLER: &str = "OTEL_TRACES_SAMPLER";
+const SAMPLER_ARGUMENT: &str = "OTEL_TRACES_SAMPLER_ARG";
 /// The path of traces (OTLP/HTTP).
 const PATH: &str = "/v1/traces";
 
@@ -79,7 +82,11 @@ pub fn start(config: &Config) -> Result<(Traces, Delivery), Failure> {
     let counts: Arc<Counters> = Arc::default();
     tokio::spawn(send(queue, exporter, counts.clone()));
     let sink = Arc::new(Queue { items: items.clone(), counts });
-    Ok((Traces::to(sink, clock::wall), outbound::Delivery(Some(items))))
+    let (sampler, unusable) = Sampler::read(variable(&SAMPLER).as_deref(), variable(&SAMPLER_ARGUMENT).as_deref());
+    if let Some(words) = unusable {
+        tracing::warn!("{words}");
+    }
+    Ok((Traces::to(sink, clock::wall, sampler), outbound::Delivery(Some(items))))
 }
 
 /// The address of traces below that of a collector.

@@ -131,6 +131,7 @@ macro_rules! store_cases {
                 what_stands_is_told_of_those_one_asks_for,
                 logs_come_whole_and_in_the_order_they_were_asked_for,
                 minutes_are_kept_replaced_and_forgotten,
+                what_rows_tell_of_a_span_is_what_the_logs_say,
             ],
             workers: [
                 a_worker_registers_again_under_its_first_key,

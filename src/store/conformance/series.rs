@@ -1,12 +1,18 @@
 //! Cases about numbers: what stands, whole logs, and minutes that were counted.
 
-use super::Ground;
+use std::collections::BTreeMap;
+
 use super::scene::{Scene, Verdict, holds, same};
+use super::storms::random_step;
+use super::{Failure, Ground};
 use crate::model::decide::Command;
-use crate::model::event::ExpiryCause;
+use crate::model::event::{Digest, ExpiryCause};
 use crate::model::execution::State;
-use crate::model::tally::Tally;
-use crate::store::series::{Counted, PutSeries, SeriesQuery, SeriesRow, Whose};
+use crate::model::id::ExecutionId;
+use crate::model::tally::{MINUTE_MS, Tally, count};
+use crate::store::counting::{Unpaced, count_span};
+use crate::store::series::{Counted, EndedQuery, PutSeries, SeriesQuery, SeriesRow, Whose};
+use crate::store::{PayloadKind, Retention};
 
 fn whose(scene: &Scene, principal: Option<&str>) -> Whose {
     Whose { namespace: Some(scene.namespace.clone()), principal: principal.map(str::to_owned) }
@@ -114,5 +120,90 @@ pub(super) async fn minutes_are_kept_replaced_and_forgotten(ground: &dyn Ground)
     scene.store.put_series(PutSeries { rows: Vec::new(), closed_until_ms: None, keep_since_ms }).await?;
     same!(numbers(query(None, i64::MAX)).await?, [6]);
     holds!(scene.store.series_closed_until().await? == minute_ms + 60_000);
+    Ok(())
+}
+
+/// Calls of every kind over some minutes: most complete at once, some are leased later, are delayed or end with `isError`,
+/// some meet a storm of commands, some are still open.
+async fn histories(scene: &mut Scene) -> Result<BTreeMap<ExecutionId, String>, Failure> {
+    let mut made = BTreeMap::new();
+    let mut moved = Vec::new();
+    for n in 0..160_u64 {
+        scene.now_ms += scene.random().below(2_500) as i64;
+        let mut submit = if n % 2 == 0 { scene.repeatable("{}") } else { scene.call("{}") };
+        let principal = if n % 3 == 0 { "ann" } else { "bob" };
+        submit.submission.ident.principal = principal.into();
+        submit.submission.ident.arguments_hash = format!("{n}");
+        let at_once = n % 4 != 0;
+        submit.submission.lease = at_once.then(|| scene.lease_request());
+        if n % 16 == 4 {
+            submit.submission.run_at_ms = Some(scene.now_ms + 400);
+        }
+        let id = scene.new_execution(submit).await?.id();
+        made.insert(id, principal.to_owned());
+        if scene.random().below(3) == 0 {
+            moved.push(id);
+        } else {
+            scene.now_ms += scene.random().below(900) as i64;
+            if !at_once {
+                scene.now_ms += 400;
+                scene.lease(id).await?;
+                scene.now_ms += scene.random().below(900) as i64;
+            }
+            let command = Command::Complete { fencing_token: 1, result: Digest::of("1"), is_error: n % 5 == 0 };
+            let mut complete = scene.apply(id, command);
+            complete.payload = Some((PayloadKind::Result, "1".into()));
+            scene.run_apply(complete).await?;
+        }
+        for step in 0..3 {
+            if let Some(id) = moved.get(scene.random().below(moved.len() as u64) as usize).copied() {
+                let seen = scene.head(id).await?;
+                random_step(scene, id, &seen, n * 3 + step).await?;
+            }
+        }
+    }
+    Ok(made)
+}
+
+pub(super) async fn what_rows_tell_of_a_span_is_what_the_logs_say(ground: &dyn Ground) -> Verdict {
+    let mut scene = Scene::open(ground, "spans").await?;
+    let begun_ms = scene.now_ms;
+    let made = histories(&mut scene).await?;
+    let over_ms = scene.now_ms + 1;
+    let length = (over_ms - begun_ms).unsigned_abs();
+    let mut spans = vec![(begun_ms, over_ms), (begun_ms, begun_ms + MINUTE_MS), (over_ms, over_ms + MINUTE_MS)];
+    for _ in 0..30 {
+        let one = begun_ms + scene.random().below(length) as i64;
+        let other = begun_ms + scene.random().below(length) as i64;
+        spans.push((one.min(other), one.max(other)));
+        spans.push((one, one + scene.random().below(3_000) as i64));
+    }
+    let mut logs = Vec::new();
+    for (id, principal) in &made {
+        logs.push((principal.as_str(), scene.events(*id).await?));
+    }
+    for payloads_are_kept in [true, false] {
+        if !payloads_are_kept {
+            let retention = Retention { payloads_ms: 0, executions_ms: i64::MAX, batch: 10_000 };
+            scene.store.prune(retention, over_ms).await?;
+        }
+        for (since_ms, until_ms) in &spans {
+            let (since_ms, until_ms) = (*since_ms, *until_ms);
+            let told = count_span(&*scene.store, (since_ms, until_ms), over_ms, &mut Unpaced).await?;
+            for principal in ["ann", "bob"] {
+                let mut said = BTreeMap::new();
+                for (_, log) in logs.iter().filter(|(whose, _)| *whose == principal) {
+                    count(log, since_ms, until_ms, &mut said);
+                }
+                let told = told.get(&(scene.namespace.clone(), principal.to_owned())).cloned().unwrap_or_default();
+                same!((since_ms, until_ms, told), (since_ms, until_ms, said));
+            }
+        }
+    }
+    // The rows do tell of most.
+    let query = EndedQuery { since_ms: begun_ms, until_ms: over_ms, from_ms: begun_ms, to_ms: i64::MAX };
+    let ended = scene.store.ended_in(query).await?;
+    let plain: u64 = ended.plain.iter().filter(|it| it.namespace == scene.namespace).map(|it| it.executions).sum();
+    holds!(plain > 50 && plain < 150);
     Ok(())
 }

@@ -109,7 +109,7 @@ pub(super) async fn random_commands_of_two_processes_leave_every_row_the_fold_of
     Ok(())
 }
 
-async fn random_step(scene: &mut Scene, id: ExecutionId, seen: &Head, step: u64) -> Verdict {
+pub(super) async fn random_step(scene: &mut Scene, id: ExecutionId, seen: &Head, step: u64) -> Verdict {
     let token = match scene.random().below(8) {
         0 => seen.fencing_token - 1,
         _ => seen.fencing_token,

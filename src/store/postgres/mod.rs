@@ -5,6 +5,7 @@ mod apply;
 mod attached;
 mod batch;
 mod bind;
+mod counting;
 mod db;
 mod draft;
 mod events;

@@ -156,13 +156,22 @@ pub(super) async fn list(db: &Db, query: ListQuery) -> Result<Vec<Head>> {
 }
 
 async fn pages(reading: &Reading<'_>, query: &ListQuery) -> Sql<Vec<Head>> {
-    if query.states.is_empty() || query.states.contains(&State::Completed) {
-        return page(reading, query, &query.states).await;
-    }
-    // Each group of states has a small index of its own; the page is merged from them.
+    let wanted = |state: &State| query.states.is_empty() || query.states.contains(state);
+    let parts: Vec<Vec<State>> = match (query.principal.is_some(), wanted(&State::Completed)) {
+        // What somebody's calls came to is found by who called; what has not come to anything yet is little.
+        (true, true) => {
+            let (settled, live): (Vec<State>, Vec<State>) =
+                State::ALL.into_iter().filter(wanted).partition(|state| state.is_settled());
+            std::iter::once(settled).chain(live.into_iter().map(|state| vec![state])).collect()
+        }
+        (false, true) => return page(reading, query, &query.states).await,
+        // Each of the other states has a small index of its own.
+        (_, false) => query.states.iter().map(|state| vec![*state]).collect(),
+    };
+    // The page is merged from its parts.
     let mut heads = Vec::new();
-    for state in &query.states {
-        heads.extend(page(reading, query, std::slice::from_ref(state)).await?);
+    for states in &parts {
+        heads.extend(page(reading, query, states).await?);
     }
     heads.sort_by_key(|head| std::cmp::Reverse(head.id()));
     // A row may have changed its state between two of the statements.
@@ -178,6 +187,9 @@ async fn page(reading: &Reading<'_>, query: &ListQuery, states: &[State]) -> Sql
     statement.states(states);
     if states == [State::Leased] {
         statement.conditions.push_str(" AND x.lease_expires_at_ms IS NOT NULL");
+    }
+    if query.principal.is_some() && states.contains(&State::Completed) {
+        statement.conditions.push_str(" AND x.ended_at_ms IS NOT NULL");
     }
     statement.run(reading, "DESC", query.limit).await
 }

@@ -87,6 +87,7 @@ async fn every_case_holds_at_read_committed() {
 fn statements() -> Vec<(&'static str, &'static str)> {
     let untyped = [events::STATEMENTS, heads::STATEMENTS, payloads::STATEMENTS, write::STATEMENTS].concat();
     let typed = [
+        super::counting::STATEMENTS,
         held::STATEMENTS,
         inputs::STATEMENTS,
         listen::STATEMENTS,

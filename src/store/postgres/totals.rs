@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::PostgresStore;
 use super::bind::{int, ints, text, texts, uuids};
+use super::counting;
 use super::db::{Param, Reading, Tx};
 use super::events;
 use super::fault::{Fault, Sql};
@@ -14,7 +15,9 @@ use super::rows::{self, shard};
 use crate::model::execution::State;
 use crate::model::id::ExecutionId;
 use crate::store::Result;
-use crate::store::series::{Counted, Log, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, Whose};
+use crate::store::series::{
+    Counted, Ended, EndedQuery, Log, OpenQuery, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, ToRead, Whose,
+};
 
 /// Rows that one transaction writes at most.
 const PUT_MAX: usize = 200;
@@ -29,6 +32,16 @@ impl SeriesStore for PostgresStore {
     async fn logs(&self, ids: Vec<ExecutionId>) -> Result<Vec<Log>> {
         let ids = &ids;
         self.db.read(move |reading| Box::pin(logs(reading, ids))).await
+    }
+
+    async fn open_in(&self, query: OpenQuery) -> Result<Vec<ToRead>> {
+        let query = &query;
+        self.db.read(move |reading| Box::pin(counting::open(reading, query))).await
+    }
+
+    async fn ended_in(&self, query: EndedQuery) -> Result<Ended> {
+        let query = &query;
+        self.db.read(move |reading| Box::pin(counting::ended(reading, query))).await
     }
 
     async fn series_closed_until(&self) -> Result<i64> {

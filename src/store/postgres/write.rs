@@ -199,7 +199,9 @@ pub(super) struct Changed<'a> {
     belongings: Belongings<'a>,
 }
 
-/// Events and payloads are written with the rows that still had the version they were decided on, with no others.
+/// Events and payloads are written with the rows that still had the version they were decided on, with no others. `IS TRUE`
+/// keeps the planner from making a join of it: hash joins are off here ([`PLANS`](super::lane::PLANS)), and a nested loop
+/// compares each event with each row. The list is hashed once instead.
 pub(super) const CHANGE: &str = "WITH struck AS (UPDATE executions AS e SET version = g.version, state = g.state, \
     attempt = g.attempt, attempts_allowed = g.attempts_allowed, fencing_token = g.fencing_token, \
     lease_worker = g.lease_worker, lease_process = g.lease_process, lease_expires_at_ms = g.lease_expires_at_ms, \
@@ -222,11 +224,11 @@ pub(super) const CHANGE: &str = "WITH struck AS (UPDATE executions AS e SET vers
     SELECT v.shard, v.execution_id, v.seq, v.at_ms, v.type, v.body, v.operation \
     FROM unnest($30::bigint[], $31::uuid[], $32::bigint[], $33::bigint[], $34::text[], $35::text[], $36::uuid[]) \
     AS v (shard, execution_id, seq, at_ms, type, body, operation) \
-    WHERE v.execution_id IN (SELECT s.id FROM struck s)), \
+    WHERE (v.execution_id IN (SELECT s.id FROM struck s)) IS TRUE), \
     kept AS (INSERT INTO payloads (shard, execution_id, kind, chunk, body) \
     SELECT p.shard, p.execution_id, p.kind, p.chunk, p.body \
     FROM unnest($37::bigint[], $38::uuid[], $39::text[], $40::bigint[], $41::text[]) \
-    AS p (shard, execution_id, kind, chunk, body) WHERE p.execution_id IN (SELECT s.id FROM struck s)) \
+    AS p (shard, execution_id, kind, chunk, body) WHERE (p.execution_id IN (SELECT s.id FROM struck s)) IS TRUE) \
     SELECT s.id FROM struck s";
 
 impl<'a> Changed<'a> {
@@ -317,11 +319,12 @@ macro_rules! store {
              SELECT v.shard, v.execution_id, v.seq, v.at_ms, v.type, v.body, v.operation \
              FROM unnest($44::bigint[], $45::uuid[], $46::bigint[], $47::bigint[], $48::text[], $49::text[], \
              $50::uuid[]) AS v (shard, execution_id, seq, at_ms, type, body, operation) \
-             WHERE v.execution_id IN (SELECT s.id FROM struck s)), \
+             WHERE (v.execution_id IN (SELECT s.id FROM struck s)) IS TRUE), \
              kept AS (INSERT INTO payloads (shard, execution_id, kind, chunk, body) \
              SELECT p.shard, p.execution_id, p.kind, p.chunk, p.body \
              FROM unnest($51::bigint[], $52::uuid[], $53::text[], $54::bigint[], $55::text[]) \
-             AS p (shard, execution_id, kind, chunk, body) WHERE p.execution_id IN (SELECT s.id FROM struck s)) \
+             AS p (shard, execution_id, kind, chunk, body) \
+             WHERE (p.execution_id IN (SELECT s.id FROM struck s)) IS TRUE) \
              SELECT s.id FROM struck s"
         )
     };

@@ -1,6 +1,6 @@
 //! The writes to executions: queued in order, and written together, several at once. What has queued up shares a commit; an
 //! idle system waits for no company. Several batches are under way on as many connections, none of which touch the same
-//! execution. What becomes of a batch is in `lane.rs`.
+//! execution; one starts beside others when it is worth a commit of its own. What becomes of a batch is in `lane.rs`.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ use crate::store::{Applied, Apply, Error, LeaseRef, Mark, Result, Submit, Submit
 
 /// Leases extended by one write, at most: each is a row of its transaction.
 const LEASES_MAX: usize = 100;
+/// So long a batch waits for company at most while others are under way and a lane is free.
+const COMPANY_WAIT: Duration = Duration::from_millis(5);
 /// Writes that have to wait and are looked over for others that need not, at most.
 const LOOKED_OVER_MAX: usize = 256;
 
@@ -44,8 +46,10 @@ impl Writer {
         let waiting: Arc<AtomicUsize> = Arc::default();
         let memory = Arc::new(Memory::new(db.settings().heads_cached));
         let shared = Shared { db: Arc::clone(&db), liveness, memory };
+        let lanes = db.settings().writers.max(1);
         let task = Task {
-            lanes: (0..db.settings().writers.max(1)).map(|_| Lane::new(shared.clone())).collect(),
+            lanes: (0..lanes).map(|_| Lane::new(shared.clone())).collect(),
+            all_lanes: lanes,
             shared,
             jobs: inlet,
             waiting: Arc::clone(&waiting),
@@ -54,6 +58,7 @@ impl Writer {
             marks: 0,
             marks_since: None,
             flights: Flights::default(),
+            company_until: None,
             closing: None,
         };
         tokio::spawn(task.run());
@@ -146,12 +151,20 @@ fn closed() -> Error {
     Error::Unavailable(CLOSED.into())
 }
 
+/// A batch that is under way.
+struct UnderWay {
+    ids: Vec<ExecutionId>,
+    writes: usize,
+}
+
 /// What is under way.
 #[derive(Default)]
 struct Flights {
     tasks: JoinSet<Lane>,
-    ids: HashMap<Id, Vec<ExecutionId>>,
+    batches: HashMap<Id, UnderWay>,
     named: HashSet<ExecutionId>,
+    /// How many writes it is in all.
+    writes: usize,
     /// The one with writes about marks.
     marks: Option<Id>,
 }
@@ -164,14 +177,15 @@ impl Flights {
 
     fn start(&mut self, mut lane: Lane, items: Vec<Item>) {
         let ids: Vec<ExecutionId> = items.iter().flat_map(|item| item.write.ids()).collect();
-        let is_about_marks = items.iter().any(|item| item.write.is_about_marks());
+        let (is_about_marks, writes) = (items.iter().any(|item| item.write.is_about_marks()), items.len());
         let run = async move {
             lane.run(items).await;
             lane
         };
         let task = self.tasks.spawn(run).id();
         self.named.extend(&ids);
-        self.ids.insert(task, ids);
+        self.batches.insert(task, UnderWay { ids, writes });
+        self.writes += writes;
         if is_about_marks {
             self.marks = Some(task);
         }
@@ -183,8 +197,11 @@ impl Flights {
             Ok((task, lane)) => (task, Some(lane)),
             Err(error) => (error.id(), None),
         };
-        for id in self.ids.remove(&task).unwrap_or_default() {
-            self.named.remove(&id);
+        if let Some(landed) = self.batches.remove(&task) {
+            for id in &landed.ids {
+                self.named.remove(id);
+            }
+            self.writes -= landed.writes;
         }
         if self.marks == Some(task) {
             self.marks = None;
@@ -208,7 +225,11 @@ struct Task {
     marks_since: Option<Instant>,
     /// Those with nothing to do.
     lanes: Vec<Lane>,
+    /// How many there are, under way or not.
+    all_lanes: usize,
     flights: Flights,
+    /// Until when what has queued up waits for company; absent while it does not.
+    company_until: Option<Instant>,
     /// Who wants to know when all is written.
     closing: Option<oneshot::Sender<()>>,
 }
@@ -222,14 +243,14 @@ impl Task {
             if self.closing.is_some() && self.items.is_empty() && self.flights.tasks.is_empty() {
                 return self.close();
             }
-            let flush = self.flush_at();
+            let look = self.flush_at().into_iter().chain(self.company_until).min();
             tokio::select! {
                 lane = self.flights.land(), if !self.flights.tasks.is_empty() => {
                     self.lanes.push(lane.unwrap_or_else(|| Lane::new(self.shared.clone())));
                 }
                 job = self.jobs.recv(), if self.closing.is_none() => self.take_in(job),
                 _ = looks.tick() => self.lanes.iter_mut().for_each(|lane| lane.tend(idle)),
-                () = tokio::time::sleep_until(flush.unwrap_or_else(Instant::now).into()), if flush.is_some() => {}
+                () = tokio::time::sleep_until(look.unwrap_or_else(Instant::now).into()), if look.is_some() => {}
             }
             while self.closing.is_none()
                 && let Ok(job) = self.jobs.try_recv()
@@ -276,6 +297,11 @@ impl Task {
     /// Starts batches while there is something to write, and a lane for it.
     fn launch(&mut self) {
         while self.is_urgent() && !self.lanes.is_empty() {
+            if !self.has_company() {
+                self.company_until = self.company_until.or_else(|| Some(Instant::now() + COMPANY_WAIT));
+                return;
+            }
+            self.company_until = None;
             let items = self.batch();
             if items.is_empty() {
                 return;
@@ -285,19 +311,41 @@ impl Task {
         }
     }
 
+    /// Most of what a batch costs is the same for one write and for many. Beside another one starts when it is as large,
+    /// beside several when it is that many times as large as all of them together, or when it has waited long enough: a
+    /// commit that takes long does not hold up the rest.
+    fn has_company(&self) -> bool {
+        let waited = self.company_until.is_some_and(|until| until <= Instant::now());
+        waited || self.closing.is_some() || self.items.len() >= self.flights.writes * self.flights.batches.len()
+    }
+
+    /// Whether the next batch is of calls alone, or of everything else alone; absent: of both. The two are written by
+    /// different statements, and what a statement costs is for the most part the same for few rows and for many. Where
+    /// writes of the kind of the oldest that need not wait are at least half of all, the others make a batch of their own.
+    fn only_calls(&self, most: usize) -> Option<bool> {
+        let mut looked_over = self.items.iter().take(LOOKED_OVER_MAX);
+        let oldest = looked_over.find(|item| !self.flights.hold_up(&item.write))?;
+        let calls = oldest.write.submit().is_some();
+        let looked_at = self.items.len().min(most);
+        let alike = self.items.iter().take(looked_at).filter(|item| item.write.submit().is_some() == calls).count();
+        (self.all_lanes > 1 && alike * 2 >= looked_at).then_some(calls)
+    }
+
     /// As many as may share a commit. What has to wait for something under way stays in the queue, and with it what has to
     /// keep its order behind that.
     fn batch(&mut self) -> Vec<Item> {
         let settings = self.shared.db.settings();
         let most = settings.batch_max.max(1);
+        let only_calls = self.only_calls(most);
         let (mut batch, mut bytes, mut rows): (Vec<Item>, usize, usize) = (Vec::new(), 0, 0);
         let mut left: Vec<Item> = Vec::new();
         let (mut named, mut marks): (HashSet<ExecutionId>, bool) = (HashSet::new(), false);
         while batch.len() < most && left.len() < LOOKED_OVER_MAX {
             let Some(item) = self.items.pop_front() else { break };
             let write = &item.write;
+            let of_others = only_calls.is_some_and(|calls| write.submit().is_some() != calls);
             let behind = (marks && write.is_about_marks()) || write.ids().any(|id| named.contains(&id));
-            if behind || self.flights.hold_up(write) {
+            if of_others || behind || self.flights.hold_up(write) {
                 named.extend(write.ids());
                 marks |= write.is_about_marks();
                 left.push(item);

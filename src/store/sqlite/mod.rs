@@ -5,6 +5,7 @@ mod apply;
 mod backup;
 mod busy;
 mod checkpoint;
+mod counting;
 mod events;
 mod fault;
 mod heads;

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, params};
 
 use super::SqliteStore;
+use super::counting;
 use super::events;
 use super::fault::{Fault, Sql};
 use super::lists::Read;
@@ -13,7 +14,9 @@ use super::tx::Tx;
 use crate::model::execution::State;
 use crate::model::id::ExecutionId;
 use crate::store::Result;
-use crate::store::series::{Counted, Log, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, Whose};
+use crate::store::series::{
+    Counted, Ended, EndedQuery, Log, OpenQuery, PutSeries, SeriesQuery, SeriesRow, SeriesStore, Standing, ToRead, Whose,
+};
 
 #[async_trait]
 impl SeriesStore for SqliteStore {
@@ -23,6 +26,14 @@ impl SeriesStore for SqliteStore {
 
     async fn logs(&self, ids: Vec<ExecutionId>) -> Result<Vec<Log>> {
         self.list(move |read| ids.into_iter().map(|id| Ok((id, whole(read.connection, id)?))).collect()).await
+    }
+
+    async fn open_in(&self, query: OpenQuery) -> Result<Vec<ToRead>> {
+        self.list(move |read| counting::open(read.connection, &query)).await
+    }
+
+    async fn ended_in(&self, query: EndedQuery) -> Result<Ended> {
+        self.list(move |read| counting::ended(read.connection, &query)).await
     }
 
     async fn series_closed_until(&self) -> Result<i64> {

@@ -22,7 +22,7 @@ const LARGE: [&str; 4] = ["executions", "execution_events", "payloads", "idempot
 /// Statements that read a large table whole because that is what is asked of them, by people and seldom.
 const WHOLE: [(&str, &str); 3] = [("lists.rs", "TOTALS"), ("prune.rs", "PREVIEW"), ("totals.rs", "STATES")];
 
-/// Calls of a month: nearly all ended, some of each other state, every tenth with a key.
+/// Calls of a month: nearly all ended, some of each other state, every tenth with a key, every thousandth by somebody else.
 const FILL: [&str; 5] = [
     "CREATE TABLE made AS SELECT i, md5(i::TEXT)::UUID AS id, CASE \
      WHEN i % 2000 = 0 THEN 'unknown' WHEN i % 2000 = 1 THEN 'leased' WHEN i % 2000 = 2 THEN 'ready' \
@@ -33,7 +33,8 @@ const FILL: [&str; 5] = [
      effect_possible, continues, run_at_ms, deadline_at_ms, created_at_ms, updated_at_ms, ended_at_ms, next_seq, \
      is_error, source, notes, version, waiter, delivered_at_ms, handle_given, payloads_kept) \
      SELECT (strpos('0123456789abcdef', right(m.id::TEXT, 1)) - 1)::BIGINT, m.id, 'n' || m.i % 5, 'u' || m.i % 20, \
-     't' || m.i % 50, CASE WHEN m.i % 10 = 0 THEN 'k' || m.i END, 'ann', 'editor', md5(m.i::TEXT), p.id, m.state, 1, 1, \
+     't' || m.i % 50, CASE WHEN m.i % 10 = 0 THEN 'k' || m.i END, \
+     CASE WHEN m.i % 1000 = 500 THEN 'rare' ELSE 'ann' END, 'editor', md5(m.i::TEXT), p.id, m.state, 1, 1, \
      1, CASE WHEN m.state = 'leased' THEN 'w' END, CASE WHEN m.state = 'leased' THEN md5('w')::UUID END, \
      CASE WHEN m.state = 'leased' THEN 1800000000000 + m.i END, false, false, 1800000000000 + m.i, \
      CASE WHEN m.state = 'ready' OR m.state = 'scheduled' THEN 1800009000000 + m.i END, 1800000000000 + m.i, \
@@ -106,6 +107,7 @@ async fn no_statement_that_runs_all_the_time_reads_a_large_table_whole() {
     let bad = read_whole(&client, "SELECT e.id FROM executions e WHERE e.caller = $1", "").await;
     assert_eq!(bad.unwrap(), ["executions"]);
     as_it_is_sent(&schema, &client).await;
+    rare_calls_are_found_by_their_caller(&schema, &client).await;
 }
 
 /// The real calls of a store, with the plans that the database makes for their values; it counts what it reads whole.
@@ -167,6 +169,31 @@ async fn as_it_is_sent(schema: &Schema, client: &Client) {
         assert_eq!(after[table].0, before[table].0, "{table} was read whole");
         assert!(after[table].1 > before[table].1, "nothing was counted of {table}");
     }
+}
+
+/// A page of somebody who called rarely looks at little but that, whichever states are asked for.
+async fn rare_calls_are_found_by_their_caller(schema: &Schema, client: &Client) {
+    let before = fetched(client).await;
+    let scene = Scene::open(schema, "rare").await.unwrap();
+    for states in [vec![], vec![State::Completed], vec![State::Completed, State::Waiting]] {
+        let query = ListQuery { principal: Some("rare".into()), states, limit: 60, ..ListQuery::default() };
+        let heads = scene.store.list(query).await.unwrap();
+        assert_eq!(heads.len(), 60);
+        assert!(heads.is_sorted_by_key(|head| std::cmp::Reverse(head.id())), "not newest first");
+        assert!(heads.iter().all(|head| head.ident.principal == "rare"));
+    }
+    scene.store.close().await;
+    connections_end(client).await;
+    let read = fetched(client).await - before;
+    assert!((180..3_000).contains(&read), "{read} rows were read for three pages of 60");
+}
+
+/// Rows of executions that were read by an index.
+async fn fetched(client: &Client) -> i64 {
+    client.batch_execute("SELECT pg_stat_force_next_flush()").await.unwrap();
+    let read = "SELECT idx_tup_fetch FROM pg_stat_user_tables WHERE schemaname = current_schema() \
+                AND relname = 'executions'";
+    client.query_typed(read, &[]).await.unwrap()[0].get(0)
 }
 
 /// Reads from end to end and by an index, by table.

@@ -1,6 +1,6 @@
 //! Hot statements use their indexes, on an empty table as on a full one.
 
-use super::super::{inputs, lists, pieces, prune, sessions, submit, tasks, totals, workers};
+use super::super::{counting, inputs, lists, pieces, prune, sessions, submit, tasks, totals, workers};
 use super::TempFile;
 
 #[tokio::test]
@@ -17,6 +17,7 @@ async fn hot_statements_never_walk_a_whole_table() {
         inputs::STATEMENTS,
         tasks::STATEMENTS,
         totals::STATEMENTS,
+        counting::STATEMENTS,
         pieces::STATEMENTS,
     ]
     .concat();

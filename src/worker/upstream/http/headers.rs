@@ -4,8 +4,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, COOKIE, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 
+use super::super::request::Request;
 use super::super::settings::Secret;
+use crate::model::json::text;
 use crate::model::revision::Revision;
+use crate::model::trace::TraceContext;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -64,6 +67,16 @@ pub(super) fn for_post(configured: &HeaderMap, labels: Labels<'_>) -> HeaderMap 
         }
     }
     map
+}
+
+/// The trace context in the `_meta` of a request, for what stands between us and the server and reads no bodies. What the
+/// operator configured stays.
+pub(super) fn of_trace(request: &Request, configured: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+    let part = |name: &str| request.meta.iter().find(|(member, _)| member == name).and_then(|(_, value)| text(value));
+    let [parent, state, baggage] = TraceContext::NAMES.map(part);
+    let trace = TraceContext::read(parent.as_deref(), state.as_deref(), baggage.as_deref());
+    let header = |(name, value)| Some((HeaderName::from_static(name), HeaderValue::from_str(value).ok()?));
+    trace.parts().filter_map(header).filter(|(name, _)| !configured.contains_key(name)).collect()
 }
 
 /// The headers of a GET or DELETE.

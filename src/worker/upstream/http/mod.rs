@@ -317,7 +317,7 @@ impl Shared {
                 id,
                 method: &request.method,
                 name: request.header_name(),
-                headers: self.param_headers(request, revision),
+                headers: [self.param_headers(request, revision), headers::of_trace(request, &self.configured)].concat(),
                 params: message::request_params(revision, request, id),
                 asides: Some(&sink),
             };
