@@ -93,14 +93,14 @@ async fn a_result_of_31_megabytes_is_stored_once_and_shown_as_a_preview() {
     let piece = get(&format!("/api/v1/executions/{id}/payloads/result?piece=29")).await;
     assert_eq!(piece["pieces"], 30, "{}", piece["pieces"]);
     let database = rusqlite::Connection::open(scene.program.setup.serve_db()).unwrap();
-    let (stored, rows): (usize, usize) = database
+    let (stored, rows): (i64, i64) = database
         .query_row("SELECT sum(length(CAST(body AS BLOB))), count(*) FROM payloads WHERE kind = 'result'", [], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })
         .unwrap();
-    assert!((BYTES..BYTES + 200).contains(&stored) && rows == 30, "{stored} bytes in {rows} rows");
+    assert!((BYTES as i64..BYTES as i64 + 200).contains(&stored) && rows == 30, "{stored} bytes in {rows} rows");
     // Nowhere else: a repeat, its events and its stream add nothing.
-    let pages: usize = database.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
-    let page: usize = database.query_row("PRAGMA page_size", [], |row| row.get(0)).unwrap();
-    assert!(pages * page < BYTES * 5 / 4, "the file has {} bytes", pages * page);
+    let pages: i64 = database.query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
+    let page: i64 = database.query_row("PRAGMA page_size", [], |row| row.get(0)).unwrap();
+    assert!(pages * page < BYTES as i64 * 5 / 4, "the file has {} bytes", pages * page);
 }

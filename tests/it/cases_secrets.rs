@@ -200,7 +200,8 @@ async fn a_call_whose_arguments_are_redacted_is_not_run_again_with_others(on: On
     let setup = Setup::new("").on(on).await;
     let ledger = Ledger::in_folder(setup.folder());
     let one = "concurrency = 2\nqueue_timeout = \"10m\"\n";
-    let setup = setup.config(&format!("{RULES}{}", server_table("kit", &kit(setup.folder()), one)));
+    let config = format!("{RULES}{}", server_table("kit", &kit(setup.folder()), one));
+    let setup = setup.config(&config);
     let mut program = setup.serve().await;
     let mut ids = Vec::new();
     for (tool, text) in [("slow", "once"), ("slow_idempotent", "again"), ("append", "never")] {

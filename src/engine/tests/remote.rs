@@ -58,6 +58,7 @@ async fn worker(engine: &Arc<Engine>) -> Arc<RemoteWorker> {
 /// A call of the tool of remote workers.
 fn charge(policy: Policy) -> Call {
     let tool = Tool {
+        redact: Arc::default(),
         exposed: "charge".into(),
         upstream: lane("default", "charge"),
         name: "charge".into(),

@@ -126,6 +126,7 @@ pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
 pub(crate) fn tool(policy: Policy, identity: Identity) -> Arc<Tool> {
     let definition = serde_json::value::RawValue::from_string(r#"{"name":"add_note"}"#.into()).unwrap();
     Arc::new(Tool {
+        redact: Arc::default(),
         exposed: "crm__add_note".into(),
         upstream: UPSTREAM.into(),
         name: "add_note".into(),

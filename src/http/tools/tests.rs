@@ -22,6 +22,7 @@ const DEFINITION: &str = r#"{"name":"add_note", "title":"Add","description":"add
 fn tool(exposed: &str, upstream: &str, namespaces: Option<&[&str]>) -> Arc<Tool> {
     let namespaces = namespaces.map(|names| names.iter().map(|name| name.to_string()).collect());
     Arc::new(Tool {
+        redact: Arc::default(),
         exposed: exposed.into(),
         upstream: upstream.into(),
         name: "add_note".into(),

@@ -16,6 +16,7 @@ use crate::model::revision::Revision;
 fn tool(tasks: Tasks, definition: &str) -> Arc<Tool> {
     let task = TaskService { tasks, ..TaskService::default() };
     Arc::new(Tool {
+        redact: Arc::default(),
         exposed: "add_note".into(),
         upstream: "crm".into(),
         name: "add_note".into(),

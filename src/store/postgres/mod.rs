@@ -43,6 +43,7 @@ mod totals;
 mod transfer;
 mod twins;
 mod vendor;
+mod verify;
 mod watch;
 mod workers;
 mod write;
@@ -63,6 +64,7 @@ pub use self::settings::{Isolation, PostgresSettings};
 pub use self::throwaway::Throwaway;
 pub use self::transfer::{load, rows_of};
 pub use self::vendor::Vendor;
+pub use self::verify::guards;
 
 use self::db::Db;
 use self::listen::Listener;
