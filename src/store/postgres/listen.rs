@@ -26,10 +26,10 @@ use super::watch::Bell;
 use crate::store::{Error, Result};
 
 /// The shortest time between two notifications of one process: what is written meanwhile is told together.
-const GAP: Duration = Duration::from_millis(20);
+const GAP: Duration = Duration::from_millis(15);
 /// The shortest time between two wake-ups of whoever waits here, however many processes say something: each makes several
 /// look at the database.
-const REST: Duration = Duration::from_millis(15);
+const REST: Duration = Duration::from_millis(25);
 /// How often it is asked whether other processes live, which also proves that the connection does.
 const COMPANY_LOOK: Duration = Duration::from_secs(2);
 /// The first pause before listening again is at most this long; each further one may be twice as long.

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::listen::Listener;
 
 /// What changed a moment ago may be what the caller of [`Watch::changed`] has not seen yet: so long it looks again soon.
-const LATELY: Duration = Duration::from_millis(20);
+const LATELY: Duration = Duration::from_millis(25);
 
 /// Wake-ups across processes.
 pub(super) struct Watch {
