@@ -4,6 +4,7 @@
 mod closing;
 mod faults;
 pub(crate) mod faulty;
+mod hygiene;
 mod keys;
 mod leases;
 mod reattach;
