@@ -5,6 +5,7 @@ mod closing;
 mod doubts;
 mod faults;
 pub(crate) mod faulty;
+mod hygiene;
 mod keys;
 mod leases;
 mod patience;
