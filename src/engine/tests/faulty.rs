@@ -29,6 +29,7 @@ use crate::store::{
 pub(crate) struct Faulty {
     inner: Arc<dyn Store>,
     faults: Mutex<HashMap<&'static str, usize>>,
+    unheard: Mutex<HashMap<&'static str, usize>>,
     calls: Mutex<HashMap<&'static str, usize>>,
     submitted: Mutex<Option<Submitted>>,
     /// The beginnings of the spans in which ended executions were read.
@@ -43,6 +44,7 @@ impl Faulty {
         Arc::new(Faulty {
             inner,
             faults: Mutex::default(),
+            unheard: Mutex::default(),
             calls: Mutex::default(),
             submitted: Mutex::default(),
             counted_from: Mutex::default(),
@@ -68,6 +70,21 @@ impl Faulty {
     /// The next `times` calls of `method` fail as unavailable.
     pub(crate) fn fail(&self, method: &'static str, times: usize) {
         self.faults.lock().unwrap().insert(method, times);
+    }
+
+    /// The next `times` calls of `method`, which writes, do their work, and nobody hears of it.
+    pub(crate) fn leave_unheard(&self, method: &'static str, times: usize) {
+        self.unheard.lock().unwrap().insert(method, times);
+    }
+
+    fn heard<T>(&self, method: &'static str, done: Result<T>) -> Result<T> {
+        match self.unheard.lock().unwrap().get_mut(method) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                done.and(Err(store::Error::Unavailable("nobody heard of it".into())))
+            }
+            _ => done,
+        }
     }
 
     pub(crate) fn calls(&self, method: &'static str) -> usize {
@@ -175,7 +192,8 @@ impl SeriesStore for Faulty {
 impl Store for Faulty {
     async fn submit(&self, submit: Submit) -> Result<SubmitOutcome> {
         self.pass("submit")?;
-        let outcome = self.inner.submit(submit).await?;
+        let outcome = self.inner.submit(submit).await;
+        let outcome = self.heard("submit", outcome)?;
         if let (SubmitOutcome::New(head), Some(told)) = (&outcome, &*self.submitted.lock().unwrap()) {
             told(head.id());
         }
@@ -183,7 +201,8 @@ impl Store for Faulty {
     }
     async fn apply(&self, apply: Apply) -> Result<Option<Applied>> {
         self.pass("apply")?;
-        self.inner.apply(apply).await
+        let applied = self.inner.apply(apply).await;
+        self.heard("apply", applied)
     }
     fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64) {
         self.inner.mark(id, mark, now_ms);
