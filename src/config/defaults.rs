@@ -30,7 +30,7 @@ impl Default for Store {
             connect_timeout: Millis(10_000),
             statement_timeout: Millis(30_000),
             commit_deadline: Millis(3_000),
-            answer_deadline: Millis(4_500),
+            answer_deadline: Millis(4_000),
             poll_interval: Millis(50),
             process_ttl: Millis(5_000),
             busy_timeout: Millis(5_000),

@@ -37,11 +37,11 @@ const HEARTBEAT_AGAIN_MS: i64 = 1_000;
 
 impl Settling {
     /// Leaves what others hold alone until then.
-    fn be_patient(&self, until_ms: i64) {
+    pub(super) fn be_patient(&self, until_ms: i64) {
         self.patient_until_ms.fetch_max(until_ms, Ordering::Relaxed);
     }
 
-    fn is_patient(&self, now_ms: i64) -> bool {
+    pub(super) fn is_patient(&self, now_ms: i64) -> bool {
         now_ms < self.patient_until_ms.load(Ordering::Relaxed)
     }
 
@@ -69,7 +69,7 @@ impl Engine {
     }
 
     /// The same; a look at a database that has no answer by then leaves alone what others hold.
-    async fn settle_due_by(&self, mut by: Option<Instant>) -> Result<i64> {
+    pub(super) async fn settle_due_by(&self, mut by: Option<Instant>) -> Result<i64> {
         let begun = wall();
         let mut settled = 0;
         loop {

@@ -204,6 +204,11 @@ impl Engine {
         self.close_paced(&mut Unpaced).await
     }
 
+    /// The same, with rests after each read.
+    pub(super) async fn close_with_rests(&self, keeps_up: bool) -> Result<()> {
+        self.close_paced(&mut Rests::begin(self, keeps_up)).await
+    }
+
     async fn close_paced(&self, pace: &mut dyn Pace) -> Result<()> {
         let over_ms = self.minutes_over_ms();
         let keep_since_ms = minute_of(self.now_ms() - KEEP_MS);
@@ -264,8 +269,8 @@ impl Engine {
             }
             let over_ms = self.minutes_over_ms();
             if closes && over_ms > looked_ms {
-                let mut rests = Rests::begin(&self, looked_ms > 0 && over_ms - looked_ms <= CATCHES_UP_MS);
-                match self.close_paced(&mut rests).await {
+                let keeps_up = looked_ms > 0 && over_ms - looked_ms <= CATCHES_UP_MS;
+                match self.close_with_rests(keeps_up).await {
                     Ok(()) => looked_ms = over_ms,
                     Err(error) => {
                         tracing::warn!(code = error.code(), "the numbers of a minute could not be stored: {error}");

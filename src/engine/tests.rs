@@ -2,11 +2,13 @@
 //! worker hands each piece of work over and does nothing by itself.
 
 mod closing;
+mod doubts;
 mod faults;
 pub(crate) mod faulty;
 mod hygiene;
 mod keys;
 mod leases;
+mod patience;
 mod reattach;
 mod remote;
 pub(crate) mod rig;

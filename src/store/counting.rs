@@ -81,6 +81,8 @@ pub async fn count_span(
         }
         from_ms = to_ms;
         width_ms = match ended.looked_at {
+            // Times in which nothing ended are passed quickly.
+            0 => width_ms.saturating_mul(8),
             few if few < ROWS / 2 => width_ms.saturating_mul(2),
             many if many > ROWS => (width_ms / 2).max(1),
             _ => width_ms,

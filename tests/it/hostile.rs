@@ -419,13 +419,6 @@ async fn ping(program: &Program, session: &str) -> Response {
     Request::legacy(program.url(), Some(session), message).exchange(program.url()).await
 }
 
-/// Memory in use by the process itself, in KiB.
-fn resident_kib(program: &Program) -> i64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", program.process.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
 // A31: sessions that nobody deletes.
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_that_nobody_deletes_end_by_themselves_and_give_their_memory_back() {
@@ -442,7 +435,7 @@ async fn sessions_that_nobody_deletes_end_by_themselves_and_give_their_memory_ba
     stream.send(&listen.bytes()).await;
     assert_eq!(stream.response_head().await.status, 200);
 
-    let before_kib = resident_kib(&program);
+    let before_kib = program.resident_kib();
     let mut connection = Connection::open(url).await;
     let mut sessions = Vec::new();
     for _ in 0..2_000 {
@@ -450,7 +443,7 @@ async fn sessions_that_nobody_deletes_end_by_themselves_and_give_their_memory_ba
         assert_eq!(response.status, 200, "{response:?}");
         sessions.push(response.header("mcp-session-id").unwrap().to_owned());
     }
-    let peak_kib = resident_kib(&program);
+    let peak_kib = program.resident_kib();
     // Asking counts as a sign of life, so each look takes another session.
     let mut looks = sessions[1..].iter();
     eventually_async("a session has ended", DEADLINE, async || {
@@ -465,7 +458,7 @@ async fn sessions_that_nobody_deletes_end_by_themselves_and_give_their_memory_ba
     .await;
     assert_eq!(ping(&program, &sessions[0]).await.status, 404, "the oldest has ended too");
     assert_eq!(ping(&program, &listening).await.status, 200, "a session with an open stream stays");
-    let after_kib = resident_kib(&program);
+    let after_kib = program.resident_kib();
     eprintln!("A31: {before_kib} KiB before, {peak_kib} KiB with 2,000 sessions, {after_kib} KiB after");
     assert!(peak_kib - before_kib < 2_000 * 8, "a session takes less than 8 KiB");
     // What stays are the store's own caches, which have a limit.
@@ -480,7 +473,7 @@ async fn a_flood_of_sessions_meets_a_clear_no_and_bounded_memory() {
     let program = Setup::new(config).flag("--demo").serve().await;
     let url = program.url();
     next_call_works(&program, "before").await;
-    let before_kib = resident_kib(&program);
+    let before_kib = program.resident_kib();
     let mut connection = Connection::open(url).await;
     let mut sessions = Vec::new();
     for number in 0..5_000 {
@@ -495,7 +488,7 @@ async fn a_flood_of_sessions_meets_a_clear_no_and_bounded_memory() {
         assert!(response.header("retry-after").is_some_and(|after| after.parse::<u32>().is_ok()), "{response:?}");
         assert!(response.header("mcp-session-id").is_none());
     }
-    let after_kib = resident_kib(&program);
+    let after_kib = program.resident_kib();
     eprintln!("A32: {before_kib} KiB before, {after_kib} KiB after 5,000 initialize");
     assert!(after_kib - before_kib < 16_384, "memory is bounded");
     assert_eq!(ping(&program, &sessions[500]).await.status, 200, "who is in stays in");

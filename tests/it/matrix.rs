@@ -1,6 +1,7 @@
 //! The matrix of `docs/mcp-matrix.toml`, run: a client of each revision, on each way to the program, in front of a server of
 //! each revision, over each transport, in everything that a client may meet. One test for each server; its failure names
-//! the cells. What is done in a cell is in `matrix_cells`.
+//! the cells. What has an end that comes later is run once more with two `serve` on one PostgreSQL, where whoever returns
+//! comes to the other one. What is done in a cell is in `matrix_cells`.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +9,24 @@ use futures_util::StreamExt;
 
 use crate::matrix_cells::observe;
 use crate::matrix_scene::Scene;
-use crate::matrix_table::{Cell, Table, all_cells, cells_before, clients};
+use crate::matrix_table::{Cell, Table, all_cells, cells_before};
 use crate::support::DEADLINE;
+use crate::support::stores::On;
 
 /// Clients at once: each makes all its calls at the same time.
 const AT_ONCE: usize = 5;
+
+/// What goes over a stream, has a session, asks, or is returned to: it may begin at one replica and end at another.
+const ACROSS: [&str; 8] = [
+    "progress",
+    "cancel",
+    "time-out-cancel",
+    "elicitation",
+    "disconnect-and-return",
+    "handle-and-result",
+    "task-and-result",
+    "task-cancel",
+];
 
 macro_rules! upstreams {
     ($($name:ident: $upstream:literal over $over:literal,)*) => {
@@ -21,9 +35,18 @@ macro_rules! upstreams {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {
-                every_client_before($upstream, $over).await;
+                every_client_before($upstream, $over, On::Sqlite).await;
             }
         )*
+        mod replicas {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $name() {
+                    crate::skip_loudly!(crate::support::stores::On::Postgres.is_set_up());
+                    super::every_client_before($upstream, $over, crate::support::stores::On::Postgres).await;
+                }
+            )*
+        }
     };
 }
 
@@ -47,11 +70,16 @@ fn no_cell_of_the_matrix_is_left_out() {
     assert_eq!(run.len(), all_cells().len(), "no cell stands twice");
 }
 
-async fn every_client_before(upstream: &'static str, over: &'static str) {
+async fn every_client_before(upstream: &'static str, over: &'static str, on: On) {
     let table = Table::read();
-    let scene = Scene::start(upstream, over).await;
-    let cells = cells_before(upstream, over);
-    let of_seats = futures_util::stream::iter(clients()).map(|(client, by)| {
+    let scene = Scene::start(upstream, over, on).await;
+    let mut cells = cells_before(upstream, over);
+    if on == On::Postgres {
+        // A `wrap` has a file of its own.
+        cells.retain(|cell| cell.by != "wrap" && ACROSS.contains(&cell.behaviour));
+    }
+    let seats: BTreeSet<_> = cells.iter().map(|cell| (cell.client, cell.by)).collect();
+    let of_seats = futures_util::stream::iter(seats).map(|(client, by)| {
         let (scene, table, cells) = (&scene, &table, &cells);
         async move {
             let seat = scene.seat(client, by).await;

@@ -51,6 +51,11 @@ impl Scene<'_> {
         &self.seat.client
     }
 
+    /// The client when it comes back, perhaps to another server.
+    fn returned(&self) -> &Client {
+        self.seat.returned()
+    }
+
     /// A text that no other cell uses.
     fn name(&self, what: &str) -> String {
         let Cell { behaviour, client, by, .. } = self.cell;
@@ -174,7 +179,7 @@ impl Scene<'_> {
         }
         // It can end now, unless it was stopped.
         self.seat.open_gate(&name);
-        let after = self.client().result_of(&execution, 20_000).await;
+        let after = self.returned().result_of(&execution, 20_000).await;
         let answered = if was_answered { "an answer" } else { "no answer" };
         match crate::matrix_cells::execution(&after)["state"].as_str() {
             Some("cancelled") => {
@@ -201,7 +206,7 @@ impl Scene<'_> {
             let message = sent.next().await.expect("a question or an answer");
             if message["method"] == "elicitation/create" {
                 assert_eq!(message["params"]["message"], question.as_str(), "{message}");
-                self.client().respond(&message["id"], given.clone()).await;
+                self.returned().respond(&message["id"], given.clone()).await;
                 let answer = sent.answer().await;
                 assert_eq!(text(&answer), told);
                 return "asked by a request, and told".to_owned();
@@ -217,7 +222,7 @@ impl Scene<'_> {
                 let mut again = params;
                 again["requestState"] = result["requestState"].clone();
                 again["inputResponses"] = json!({key: given});
-                let answer = self.client().ask("tools/call", again).await;
+                let answer = self.returned().ask("tools/call", again).await;
                 assert_eq!(text(&answer), told);
                 return "asked by input_required, and told".to_owned();
             }
@@ -246,7 +251,7 @@ impl Scene<'_> {
                 sent.cut();
                 match first_event {
                     Some(event) => {
-                        let mut taken_up = self.client().resume(id, &event).await;
+                        let mut taken_up = self.returned().resume(id, &event).await;
                         self.seat.open_gate(&name);
                         (taken_up.answer().await, "the stream is taken up again")
                     }
@@ -285,7 +290,7 @@ impl Scene<'_> {
 
     /// The same call, under another id; its run may end once it has been stored that somebody waits again.
     async fn calls_again(&self, name: &str, call: Value) -> Value {
-        let mut again = self.client().send("tools/call", call).await;
+        let mut again = self.returned().send("tools/call", call).await;
         again.begun().await;
         self.seat.open_gate(name);
         let answer = again.answer().await;
@@ -302,7 +307,7 @@ impl Scene<'_> {
         assert!(words.contains(&id) && words.contains("durable_result"), "{handle}");
         assert_eq!((&handle["result"]["isError"], handle["result"].get("structuredContent")), (&json!(true), None));
         self.seat.open_gate(&name);
-        let result = self.client().result_of(&id, 20_000).await;
+        let result = self.returned().result_of(&id, 20_000).await;
         assert_eq!((text(&result), self.seat.starts(&name)), (&*format!("slept {name}"), 1));
         "a handle with isError, then the result by durable_result".to_owned()
     }
@@ -328,7 +333,7 @@ impl Scene<'_> {
 
     async fn ask_task(&self, method: &str, task: &Value) -> Value {
         let params = json!({"taskId": task["taskId"]});
-        self.client().send_able(method, params, true).await.answer().await
+        self.returned().send_able(method, params, true).await.answer().await
     }
 
     async fn task_and_result(&self) -> String {

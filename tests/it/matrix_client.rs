@@ -59,6 +59,14 @@ impl Client {
         Client { revision, line: Line::Http { url: url.to_owned(), session }, next_id: AtomicU64::new(1) }
     }
 
+    /// The same client, with its session, at another server of the same store.
+    pub fn elsewhere(&self, url: &str) -> Client {
+        let Line::Http { session, .. } = &self.line else { panic!("a pipe leads to one server") };
+        let line = Line::Http { url: url.to_owned(), session: session.clone() };
+        // Ids of requests are the client's, wherever it sends them.
+        Client { revision: self.revision, line, next_id: AtomicU64::new(1_000) }
+    }
+
     /// A client that starts a stdio server.
     pub async fn pipe(target: &Target, revision: &'static str) -> Client {
         let client = Client { revision, line: Line::Pipe(Box::new(Pipe::start(target))), next_id: AtomicU64::new(1) };

@@ -1,5 +1,5 @@
-//! The places that the cells of the matrix need: one server of a revision, `serve` in front of it, and for each client of
-//! each revision its seat, with what the server's ledger says. Asserts nothing about the program.
+//! The places that the cells of the matrix need: one server of a revision, `serve` in front of it, or two on one database,
+//! and for each client of each revision its seat, with what the server's ledger says. Asserts nothing about the program.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -12,6 +12,7 @@ use crate::support::client::Target;
 use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Setup, server_table};
 use crate::support::servers::{Server, kit_http, kit_stdio};
+use crate::support::stores::{self, On};
 use crate::support::{DEADLINE, eventually, eventually_async, program_binary};
 
 /// One tool stops when its caller has gone; the others keep the default.
@@ -24,13 +25,16 @@ pub struct Scene {
     /// Keeps a server over HTTP alive.
     _running: Option<Server>,
     serve: Program,
+    /// Another one on the same store: whoever returns comes here.
+    other: Option<Program>,
     runs: Runs,
     folder: Setup,
 }
 
 impl Scene {
-    pub async fn start(upstream: &str, over: &str) -> Scene {
-        let folder = Setup::new("");
+    /// With one `serve` on a file, or two on a database.
+    pub async fn start(upstream: &str, over: &str, on: On) -> Scene {
+        let folder = Setup::new("").on(on).await;
         let ledger = Ledger::in_folder(folder.folder());
         let flags = match upstream {
             "2026-07-28" => vec!["--era", "modern", "--ledger", ledger.path()],
@@ -47,9 +51,14 @@ impl Scene {
         let shared =
             server_table("kit", &kit, &format!("concurrency = 256\n[servers.kit.tools.slow_structured]\n{POLICY}"));
         let own = server_table("own", &kit, "isolation = \"session\"\n").replace("prefix = \"\"\n", "");
-        let serve = folder.clone().config(&format!("{HEAD}{shared}{own}")).serve().await;
+        let setup = folder.clone().config(&format!("{HEAD}{shared}{own}"));
+        let serve = setup.serve().await;
+        let other = match on {
+            On::Sqlite => None,
+            On::Postgres => Some(setup.serve().await),
+        };
         let runs = Runs::watch(ledger.path());
-        Scene { kit, _running: running, serve, runs, folder }
+        Scene { kit, _running: running, serve, other, runs, folder }
     }
 
     /// A client of this revision, on its way to the program.
@@ -58,18 +67,21 @@ impl Scene {
             let table = format!("concurrency = 256\n[servers.wrapped.tools.slow_structured]\n{POLICY}");
             Setup::new(&format!("[worker]\nslots = 256\n{}", server_table("wrapped", &self.kit, &table)))
         });
-        let client = self.client(revision, by, wrapped.as_ref()).await;
-        Seat { scene: self, client, by, wrapped }
+        let client = self.client(revision, by, (&self.serve, wrapped.as_ref())).await;
+        let returned = match (&self.other, by) {
+            (Some(other), "serve") => Some(client.elsewhere(other.url())),
+            _ => None,
+        };
+        Seat { scene: self, client, returned, by, wrapped }
     }
 
-    async fn client(&self, revision: &'static str, by: &str, wrapped: Option<&Setup>) -> Client {
+    async fn client(&self, revision: &'static str, by: &str, (serve, wrapped): (&Program, Option<&Setup>)) -> Client {
         match (by, wrapped) {
-            ("serve", _) => Client::http(self.serve.url(), revision).await,
-            ("sse", _) => Client::pair(&self.serve.at("/sse"), revision).await,
+            ("serve", _) => Client::http(serve.url(), revision).await,
+            ("sse", _) => Client::pair(&serve.at("/sse"), revision).await,
             ("wrap", Some(setup)) => Client::pipe(&setup.wrap(&self.kit), revision).await,
             ("connect", _) => {
-                let argv =
-                    [program_binary().to_str().unwrap(), "connect", "--url", self.serve.url()].map(str::to_owned);
+                let argv = [program_binary().to_str().unwrap(), "connect", "--url", serve.url()].map(str::to_owned);
                 Client::pipe(&Target::command(argv), revision).await
             }
             (other, _) => panic!("no way {other}"),
@@ -86,15 +98,23 @@ impl Scene {
 pub struct Seat<'s> {
     scene: &'s Scene,
     pub client: Client,
+    /// The same client at the other server.
+    returned: Option<Client>,
     by: &'static str,
     /// The folder and store of its `wrap`.
     wrapped: Option<Setup>,
 }
 
 impl Seat<'_> {
-    /// A second client of the same kind, on the same store.
+    /// A second client of the same kind, on the same store, at the other server where there is one.
     pub async fn another(&self) -> Client {
-        self.scene.client(self.client.revision, self.by, self.wrapped.as_ref()).await
+        let serve = self.scene.other.as_ref().unwrap_or(&self.scene.serve);
+        self.scene.client(self.client.revision, self.by, (serve, self.wrapped.as_ref())).await
+    }
+
+    /// The client where it comes back: at the other server, where there is one.
+    pub fn returned(&self) -> &Client {
+        self.returned.as_ref().unwrap_or(&self.client)
     }
 
     /// The file that lets a run end.
@@ -128,12 +148,9 @@ impl Seat<'_> {
 
     /// Waits until the store says that nobody waits for the execution any more.
     pub async fn nobody_waits(&self, execution: &str) {
-        let path = match &self.wrapped {
-            Some(setup) => setup.wrap_db(),
-            None => self.scene.serve.setup.serve_db(),
-        };
+        let url = self.wrapped.as_ref().unwrap_or(&self.scene.serve.setup).store_url();
         eventually_async(&format!("nobody waits for {execution}"), DEADLINE, async || {
-            waiters(&path, execution) == Some(0)
+            waiters(&url, execution).await == Some(0)
         })
         .await;
     }
@@ -148,11 +165,15 @@ impl Seat<'_> {
     }
 }
 
-fn waiters(database: &Path, execution: &str) -> Option<i64> {
-    let connection = rusqlite::Connection::open(database).ok()?;
-    let waits = "SELECT waiter IS NOT NULL FROM executions WHERE id = ?1";
-    // A store that is being written says so, and is asked again.
-    connection.query_row(waits, [execution], |row| row.get(0)).ok()
+async fn waiters(url: &str, execution: &str) -> Option<i64> {
+    if let Some(path) = url.strip_prefix("sqlite:") {
+        let connection = rusqlite::Connection::open(path).ok()?;
+        let waits = "SELECT waiter IS NOT NULL FROM executions WHERE id = ?1";
+        // A store that is being written says so, and is asked again.
+        return connection.query_row(waits, [execution], |row| row.get(0)).ok();
+    }
+    let waits = format!("SELECT (waiter IS NOT NULL)::INT::BIGINT FROM executions WHERE id = '{execution}'");
+    stores::number(url, &waits).await
 }
 
 /// What the ledger says, read by one reader for all who wait for a line.

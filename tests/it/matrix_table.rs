@@ -50,7 +50,7 @@ impl fmt::Display for Cell {
 }
 
 /// Every client on every way that its revision has.
-pub fn clients() -> Vec<(&'static str, &'static str)> {
+fn clients() -> Vec<(&'static str, &'static str)> {
     let ways = REVISIONS.into_iter().flat_map(|client| WAYS.map(|by| (client, by)));
     ways.filter(|(client, by)| *by != "sse" || *client == REVISIONS[0]).collect()
 }

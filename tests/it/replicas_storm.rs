@@ -1,6 +1,7 @@
 //! The storm: three servers, three workers and two schedulers on one store, 64 clients that address the servers directly, in
 //! both eras, with tools of both deliveries, while a random process is killed each second and started again one second
-//! later. Nothing is lost, nothing that may start once starts twice, everything ends or is said to be unknown.
+//! later. Nothing is lost, nothing that may start once starts twice, everything ends or is said to be unknown, and the
+//! clients get most of what they get without it. `STORM_KILLS` makes it longer (CONTRIBUTING.md).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -26,11 +27,22 @@ const CLIENTS: u64 = 64;
 const ROLES: [&str; 8] = ["mcp", "mcp", "mcp", "worker", "worker", "worker", "scheduler", "scheduler"];
 /// How long nothing is killed, before and after.
 const CALM: Duration = Duration::from_secs(5);
+/// How long it takes until what the last kill left behind is settled: in a database the death of a process is known when
+/// nothing was heard of it for five seconds, and until then its calls wait. That counts for the storm, not for the calm.
+const SETTLED: Duration = Duration::from_secs(7);
 /// Kills, one a second.
 const KILLS: usize = 20;
-/// Of the calls that the same clients make while nothing is killed, in a file and in a database: there the death of a
-/// process is known when nothing was heard of it for five seconds, and until then its calls wait.
-const LEAST_PART: [(On, f64); 2] = [(On::Sqlite, 0.6), (On::Postgres, 0.1)];
+/// Of the calls that the same clients make while nothing is killed.
+const LEAST_PART: f64 = 0.6;
+/// A client looks at each answer for so long before it calls again, in milliseconds: what is compared is what the kills
+/// take from clients, not how fast a test build can be driven on a machine that starts a process each second.
+const THINKS_MS: (u64, u64) = (200, 1_000);
+
+/// Kills, one a second; more where `STORM_KILLS` says so.
+fn kills() -> usize {
+    let wanted = std::env::var("STORM_KILLS").ok();
+    wanted.map_or(KILLS, |kills| kills.parse().expect("STORM_KILLS is a number of kills, one a second"))
+}
 
 struct Client {
     urls: Arc<Vec<String>>,
@@ -60,6 +72,7 @@ impl Client {
             };
             self.insist(&wanted).await;
             self.done.fetch_add(1, Ordering::Relaxed);
+            pass(Duration::from_millis(self.dice.between(THINKS_MS.0, THINKS_MS.1))).await;
         }
     }
 
@@ -90,7 +103,7 @@ async fn rate(done: &AtomicUsize, during: impl Future<Output = ()>) -> f64 {
 async fn kill_in_turn(fleet: &Fleet, running: &mut [Option<Program>; ROLES.len()], dice: &mut Dice) -> [usize; 3] {
     let mut killed = [0; 3];
     let mut starting: JoinSet<(usize, Program)> = JoinSet::new();
-    for _ in 0..KILLS {
+    for _ in 0..kills() {
         let next = tokio::time::Instant::now() + Duration::from_secs(1);
         loop {
             let n = dice.between(0, ROLES.len() as u64) as usize;
@@ -151,6 +164,7 @@ async fn a_random_process_dies_each_second_and_nothing_is_lost_or_started_twice(
     let mut dice = Dice::new(5);
     let mut killed = [0; 3];
     let stormy = rate(&done, async { killed = kill_in_turn(&fleet, &mut running, &mut dice).await }).await;
+    pass(SETTLED).await;
     let calm_after = rate(&done, pass(CALM)).await;
     leave.store(true, Ordering::Relaxed);
     let ended = tokio::time::timeout(4 * DEADLINE, join_all(calling)).await.expect("every client has its answers");
@@ -165,13 +179,12 @@ async fn a_random_process_dies_each_second_and_nothing_is_lost_or_started_twice(
         "the storm: killed {servers} servers, {workers} workers, {schedulers} schedulers; {tally}; calls a second: \
          {calm_before:.0} before, {stormy:.0} in the storm, {calm_after:.0} after"
     );
-    assert_eq!(tally.kills, KILLS);
+    assert_eq!(tally.kills, kills());
     assert_eq!(checked.executions.len(), tally.calls, "an execution nobody asked for, or one that is lost");
     assert!(checked.executions.iter().all(|held| held.head.state.is_settled()));
     assert_eq!(checked.count(State::Unknown), tally.of("unknown"));
     assert!(workers > 0 && tally.of("completed") * 2 > tally.calls, "{tally}");
     // The machine's other work changes under the test: the calmer of the two is no measure, the busier one is.
     let calm = calm_before.min(calm_after);
-    let (_, least) = LEAST_PART.into_iter().find(|(store, _)| *store == on).unwrap();
-    assert!(stormy >= least * calm, "{stormy:.0} calls a second in the storm, {calm:.0} without");
+    assert!(stormy >= LEAST_PART * calm, "{stormy:.0} calls a second in the storm, {calm:.0} without");
 }

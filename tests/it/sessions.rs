@@ -441,13 +441,6 @@ async fn streams_that_nobody_reads_slow_no_bystander() {
     assert!(slowest < Duration::from_secs(5), "{slowest:?}");
 }
 
-/// Memory in use by the process itself, in KiB.
-fn resident_kib(program: &Program) -> i64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", program.process.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
 // A31, A32: ten thousand sessions that nobody uses cost rows and no memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_thousand_idle_sessions_take_less_than_a_kilobyte_of_memory_each() {
@@ -466,10 +459,10 @@ async fn ten_thousand_idle_sessions_take_less_than_a_kilobyte_of_memory_each() {
     };
     // What the first ones make the program load is not theirs.
     open(500).await;
-    let before_kib = resident_kib(&program);
+    let before_kib = program.resident_kib();
     let open = &open;
     futures_util::future::join_all((0..20).map(|_| open(500))).await;
-    let grown_kib = || resident_kib(&program) - before_kib;
+    let grown_kib = || program.resident_kib() - before_kib;
     // How soon is the allocator's matter.
     eventually_async("what is idle has left memory", 3 * DEADLINE, async || grown_kib() < 10_000).await;
     eprintln!("10,000 sessions: {} KiB", grown_kib());

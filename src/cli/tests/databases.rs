@@ -135,6 +135,60 @@ async fn a_database_is_migrated_looked_at_verified_and_pruned() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_can_be_changed_is_found_and_the_words_mend_it() {
+    let Some(place) = Place::new().await else { return };
+    place.ok("db migrate --config CONFIG").await;
+    let client = place.client().await;
+    let found = async || {
+        let (ended, text) = place.run("db verify --config CONFIG --json").await;
+        let mut lines = lines("db verify", &text);
+        let sum = lines.pop().unwrap();
+        assert_eq!(ended, Ok(if lines.is_empty() { Exit::Ok } else { Exit::Failure }), "{text}");
+        assert_eq!(sum["findings"], lines.len(), "{text}");
+        assert!(lines.iter().all(|line| line["rule"] == "schema" && line["execution"].is_null()), "{text}");
+        lines.iter().map(|line| line["what"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(found().await, [""; 0]);
+    let breaks = [
+        ("DROP TRIGGER execution_events_are_never_changed ON execution_events", "execution_events is missing"),
+        ("DROP TRIGGER executions_are_never_emptied ON executions", "executions is missing"),
+        (
+            "ALTER TABLE execution_events DISABLE TRIGGER execution_events_go_with_their_execution",
+            "execution_events is off",
+        ),
+        ("ALTER TABLE executions ENABLE REPLICA TRIGGER executions_are_deleted_after_their_end", "executions is off"),
+        (
+            "CREATE FUNCTION let_be() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$; \
+             CREATE OR REPLACE TRIGGER execution_events_are_never_emptied BEFORE TRUNCATE ON execution_events \
+             FOR EACH STATEMENT EXECUTE FUNCTION let_be()",
+            "calls let_be",
+        ),
+    ];
+    for (sql, told) in breaks {
+        client.batch_execute(sql).await.unwrap();
+        let all = found().await;
+        let [what] = &all[..] else { panic!("{sql}: {all:?}") };
+        assert!(what.contains(told), "{sql}: {what}");
+        // What is said to mend it does.
+        client.batch_execute(what.split('`').nth(1).unwrap()).await.unwrap();
+        assert_eq!(found().await, [""; 0], "{sql}");
+    }
+    let harmless = "CREATE OR REPLACE FUNCTION refuse_early_deletion() RETURNS trigger LANGUAGE plpgsql AS \
+                    $$ BEGIN RETURN OLD; END $$";
+    client.batch_execute(harmless).await.unwrap();
+    let all = found().await;
+    assert!(!all.is_empty() && all.iter().all(|what| what.contains("refuse_early_deletion")), "{all:?}");
+    // A trigger of somebody's own is none of ours.
+    client
+        .batch_execute(
+            "CREATE TRIGGER theirs BEFORE INSERT ON executions FOR EACH ROW EXECUTE FUNCTION refuse_early_deletion()",
+        )
+        .await
+        .unwrap();
+    assert_eq!(found().await.len(), all.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_becomes_a_database_and_a_file_again() {
     let Some(place) = Place::new().await else { return };
     let filled = Filled::new().await;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
+use crate::engine::clock::Manual;
 use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
 use crate::model::execution::{Head, State};
@@ -28,15 +29,37 @@ use crate::store::{
 pub(crate) struct Faulty {
     inner: Arc<dyn Store>,
     faults: Mutex<HashMap<&'static str, usize>>,
+    unheard: Mutex<HashMap<&'static str, usize>>,
     calls: Mutex<HashMap<&'static str, usize>>,
     submitted: Mutex<Option<Submitted>>,
+    /// The beginnings of the spans in which ended executions were read.
+    counted_from: Mutex<Vec<i64>>,
+    reads_take: Mutex<Option<(Arc<Manual>, i64)>>,
 }
 
 type Submitted = Box<dyn Fn(ExecutionId) + Send>;
 
 impl Faulty {
     pub(crate) fn around(inner: Arc<dyn Store>) -> Arc<Faulty> {
-        Arc::new(Faulty { inner, faults: Mutex::default(), calls: Mutex::default(), submitted: Mutex::default() })
+        Arc::new(Faulty {
+            inner,
+            faults: Mutex::default(),
+            unheard: Mutex::default(),
+            calls: Mutex::default(),
+            submitted: Mutex::default(),
+            counted_from: Mutex::default(),
+            reads_take: Mutex::default(),
+        })
+    }
+
+    /// Each read of what ended takes so long by this clock.
+    pub(crate) fn reads_take(&self, time: Arc<Manual>, ms: i64) {
+        *self.reads_take.lock().unwrap() = Some((time, ms));
+    }
+
+    /// The beginnings of the spans in which ended executions were read since the last time.
+    pub(crate) fn counted_from(&self) -> Vec<i64> {
+        std::mem::take(&mut self.counted_from.lock().unwrap())
     }
 
     /// Each new execution is told to `told` before whoever submitted it hears of it.
@@ -47,6 +70,21 @@ impl Faulty {
     /// The next `times` calls of `method` fail as unavailable.
     pub(crate) fn fail(&self, method: &'static str, times: usize) {
         self.faults.lock().unwrap().insert(method, times);
+    }
+
+    /// The next `times` calls of `method`, which writes, do their work, and nobody hears of it.
+    pub(crate) fn leave_unheard(&self, method: &'static str, times: usize) {
+        self.unheard.lock().unwrap().insert(method, times);
+    }
+
+    fn heard<T>(&self, method: &'static str, done: Result<T>) -> Result<T> {
+        match self.unheard.lock().unwrap().get_mut(method) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                done.and(Err(store::Error::Unavailable("nobody heard of it".into())))
+            }
+            _ => done,
+        }
     }
 
     pub(crate) fn calls(&self, method: &'static str) -> usize {
@@ -132,6 +170,10 @@ impl SeriesStore for Faulty {
     }
     async fn ended_in(&self, query: EndedQuery) -> Result<Ended> {
         self.pass("ended_in")?;
+        self.counted_from.lock().unwrap().push(query.since_ms);
+        if let Some((time, ms)) = &*self.reads_take.lock().unwrap() {
+            time.advance(*ms);
+        }
         self.inner.ended_in(query).await
     }
     async fn series_closed_until(&self) -> Result<i64> {
@@ -150,7 +192,8 @@ impl SeriesStore for Faulty {
 impl Store for Faulty {
     async fn submit(&self, submit: Submit) -> Result<SubmitOutcome> {
         self.pass("submit")?;
-        let outcome = self.inner.submit(submit).await?;
+        let outcome = self.inner.submit(submit).await;
+        let outcome = self.heard("submit", outcome)?;
         if let (SubmitOutcome::New(head), Some(told)) = (&outcome, &*self.submitted.lock().unwrap()) {
             told(head.id());
         }
@@ -158,7 +201,8 @@ impl Store for Faulty {
     }
     async fn apply(&self, apply: Apply) -> Result<Option<Applied>> {
         self.pass("apply")?;
-        self.inner.apply(apply).await
+        let applied = self.inner.apply(apply).await;
+        self.heard("apply", applied)
     }
     fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64) {
         self.inner.mark(id, mark, now_ms);

@@ -168,3 +168,69 @@ async fn two_schedulers_and_a_long_pause_count_every_minute_once() {
     let query = crate::store::series::SeriesQuery { until_ms: i64::MAX, ..Default::default() };
     assert_eq!(engine.store().series(query).await.unwrap(), []);
 }
+
+#[tokio::test]
+async fn whoever_asks_again_pays_for_what_is_new_only() {
+    let rig = Rig::new();
+    let store = Faulty::around(rig.store().await);
+    let (engine, mut hands) = rig.engine_on(store.clone(), Settings::default(), Some(at_once(8))).await;
+    three_calls(&rig, &engine, &mut hands).await;
+    let all = Whose::default();
+    let begun_ms = rig.clock.now_ms();
+    assert_eq!(series(&engine, Range::Hour, &all).await.sum, log(&engine).await);
+    assert!(
+        store.counted_from().iter().any(|since_ms| *since_ms < begun_ms - 2 * MINUTE_MS),
+        "the first look is whole"
+    );
+    for _ in 0..5 {
+        rig.time.advance(1_500);
+        engine.submit(by("ann", "acme", call(Policy::default()))).await.unwrap();
+        let work = hands.next().await;
+        rig.time.advance(20);
+        engine.complete(work.lease(), work.operation, result("made"), false).await.unwrap();
+        assert_eq!(series(&engine, Range::Hour, &all).await.sum, log(&engine).await);
+        let from = store.counted_from();
+        assert!(!from.is_empty() && from.iter().all(|since_ms| *since_ms >= rig.clock.now_ms() - 3_000), "{from:?}");
+    }
+    // A look that fails leaves nothing half counted; and a minute that is kept meanwhile is not told twice.
+    rig.time.advance(1_500);
+    store.fail("ended_in", 1);
+    assert!(engine.series(Range::Hour, &all).await.is_err());
+    assert_eq!(series(&engine, Range::Hour, &all).await.sum, log(&engine).await);
+    rig.time.advance(MINUTE_MS + 45_000);
+    engine.close_minutes().await.unwrap();
+    store.counted_from();
+    assert_eq!(series(&engine, Range::Hour, &all).await.sum, log(&engine).await);
+    let (from, closed_ms) = (store.counted_from(), engine.store().series_closed_until().await.unwrap());
+    assert!(from.iter().all(|since_ms| *since_ms >= closed_ms), "{from:?} after {closed_ms}");
+}
+
+#[tokio::test]
+async fn counting_rests_in_proportion_to_its_work_and_less_when_it_lags() {
+    for (keeps_up, rests) in [(true, 9), (false, 1)] {
+        let rig = Rig::new();
+        let store = Faulty::around(rig.store().await);
+        let (engine, mut hands) = rig.engine_on(store.clone(), Settings::default(), Some(at_once(8))).await;
+        three_calls(&rig, &engine, &mut hands).await;
+        rig.time.advance(2 * MINUTE_MS);
+        store.reads_take(rig.time.clone(), 10);
+        let (begun_ms, reads) = (rig.clock.now_ms(), store.calls("ended_in"));
+        let counting = tokio::spawn({
+            let engine = engine.clone();
+            async move { engine.close_with_rests(keeps_up).await }
+        });
+        while !counting.is_finished() {
+            rig.time.advance(1);
+            tokio::task::yield_now().await;
+        }
+        counting.await.unwrap().unwrap();
+        let reads = (store.calls("ended_in") - reads) as i64;
+        let took_ms = rig.clock.now_ms() - begun_ms;
+        assert!(reads >= 5 && took_ms >= reads * 10 * (1 + rests), "{reads} reads took {took_ms} ms");
+        rig.time.advance(1_000);
+        assert_eq!(series(&engine, Range::Hour, &Whose::default()).await.sum, log(&engine).await);
+        // Whoever stops waits for no rest.
+        engine.stopping().cancel();
+        engine.close_with_rests(true).await.unwrap();
+    }
+}

@@ -1,11 +1,12 @@
 //! One command on one execution inside somebody's transaction: for writes that change an execution together with
 //! something else. Alone, commands go through the writer. Decides nothing.
 
+use super::columns::Written;
 use super::db::Tx;
 use super::events;
 use super::fault::{Fault, Sql};
 use super::heads;
-use super::write::{Changed, Written};
+use super::write::Changed;
 use crate::store::deciding::{self, Applying, Write};
 use crate::store::{Applied, Apply};
 

@@ -51,9 +51,9 @@ pub(super) async fn open(reading: &Reading<'_>, query: &OpenQuery) -> Sql<Vec<To
 }
 
 /// Made after the span.
-const LATER: i32 = 0;
+const LATER: i64 = 0;
 /// The row says everything.
-const PLAIN: i32 = 1;
+const PLAIN: i64 = 1;
 
 macro_rules! ended_part {
     ($kept:literal) => {
@@ -68,7 +68,7 @@ macro_rules! ended_part {
 
 const ENDED: &str = concat!(
     "SELECT k.kind, CASE WHEN k.kind = 2 THEN e.id END, CASE WHEN k.kind > 0 THEN e.namespace END, \
-     CASE WHEN k.kind > 0 THEN e.principal END, CASE WHEN k.kind = 1 THEN e.ended_at_ms / 60000 * 60000 END, \
+     CASE WHEN k.kind > 0 THEN e.principal END, CASE WHEN k.kind = 1 THEN e.ended_at_ms - e.ended_at_ms % 60000 END, \
      CASE WHEN k.kind = 1 THEN e.is_error END, \
      CASE WHEN k.kind = 1 THEN e.ended_at_ms - greatest(e.run_at_ms, e.created_at_ms) END, count(*) FROM ",
     shards!(),
@@ -76,11 +76,12 @@ const ENDED: &str = concat!(
     ended_part!("x.payloads_kept"),
     " UNION ALL ",
     ended_part!("NOT x.payloads_kept"),
-    ") e CROSS JOIN LATERAL (SELECT CASE WHEN e.created_at_ms >= $4 THEN 0 \
+    ") e CROSS JOIN LATERAL (SELECT CASE WHEN e.created_at_ms >= $4 THEN 0::BIGINT \
      WHEN e.state = 'completed' AND e.source = 'result' AND e.next_seq = 4 AND e.attempt = 1 \
      AND e.fencing_token = 1 AND e.notes = 0 AND e.created_at_ms >= $3 AND e.ended_at_ms < $4 \
-     AND e.created_at_ms <= e.ended_at_ms AND e.created_at_ms / 60000 = e.ended_at_ms / 60000 THEN 1 \
-     ELSE 2 END AS kind) k GROUP BY 1, 2, 3, 4, 5, 6, 7"
+     AND e.created_at_ms <= e.ended_at_ms \
+     AND e.created_at_ms - e.created_at_ms % 60000 = e.ended_at_ms - e.ended_at_ms % 60000 THEN 1::BIGINT \
+     ELSE 2::BIGINT END AS kind) k GROUP BY 1, 2, 3, 4, 5, 6, 7"
 );
 
 /// What ended: the database groups what is alike, so that few rows travel.
@@ -90,7 +91,7 @@ pub(super) async fn ended(reading: &Reading<'_>, query: &EndedQuery) -> Sql<Ende
     for row in reading.query(ENDED, &values).await? {
         let executions = row.try_get::<_, i64>(7)?.unsigned_abs();
         found.looked_at += executions;
-        match row.try_get::<_, i32>(0)? {
+        match row.try_get::<_, i64>(0)? {
             LATER => {}
             PLAIN => found.plain.push(Plain {
                 minute_ms: row.try_get(4)?,

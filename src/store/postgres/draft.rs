@@ -5,11 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::attached::Attached;
+use super::columns::Written;
 use super::fault::{Fault, Sql};
 use super::liveness::Liveness;
 use super::settings::PostgresSettings;
 use super::twins::{asks_for_twins, is_twin, since_ms};
-use super::write::{Changed, NewRow, Stored, Written};
+use super::write::{Changed, NewRow, Stored};
 use crate::model::decide::Answer;
 use crate::model::event::EventRecord;
 use crate::model::execution::{Head, Identification};
@@ -202,8 +203,11 @@ impl<'a> Draft<'a> {
             Settled::Conflict { foreign, note } => {
                 let holder_id = holder_id.ok_or_else(|| Fault::internal("a conflict with nobody"))?;
                 let row = self.rows.get_mut(&holder_id).ok_or_else(|| missing(holder_id))?;
-                if let Some(change) = deciding::note(&mut row.entry, note, submit) {
-                    row.record(change, submit.into());
+                match deciding::note(&mut row.entry, note, submit) {
+                    Some(change) => row.record(change, submit.into()),
+                    // A run of which nothing was heard wrote it, and could not tell.
+                    None if row.entry.operations.contains(&submit.operation) => self.found.push(submit.operation),
+                    None => {}
                 }
                 Ok(SubmitOutcome::Conflict((!foreign).then_some(holder_id)))
             }

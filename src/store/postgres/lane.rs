@@ -23,7 +23,7 @@ use super::quick::Quick;
 use super::retry::Retry;
 use super::settings::Isolation;
 use super::told::Uncertain;
-use super::write::{CHANGE, STORE, struck};
+use super::write::struck;
 use crate::model::id::ExecutionId;
 use crate::store::{Error, Result, crash};
 
@@ -153,8 +153,8 @@ impl Lane {
         let begin = self.shared.db.connector().begin_at(Isolation::ReadCommitted);
         let pooled = self.shared.db.settings().pooled;
         let own = self.own().await?;
-        let stored = Sending::new(own, STORE, columns.stored.params()).await?;
-        let changed = Sending::new(own, CHANGE, columns.changed.params()).await?;
+        let stored = Sending::new(own, columns.stored.statement()).await?;
+        let changed = Sending::new(own, columns.changed.statement()).await?;
         let client: &Client = &own.connection;
         crash::point("before_commit");
         let mut all = HashSet::new();
@@ -333,7 +333,7 @@ struct Sending<'a> {
 }
 
 impl<'a> Sending<'a> {
-    async fn new(own: &mut Own, sql: &'static str, values: Vec<Param<'a>>) -> Sql<Sending<'a>> {
+    async fn new(own: &mut Own, (sql, values): (&'static str, Vec<Param<'a>>)) -> Sql<Sending<'a>> {
         if !own.named {
             return Ok(Sending { sql, statement: None, values });
         }

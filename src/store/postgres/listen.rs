@@ -26,7 +26,10 @@ use super::watch::Bell;
 use crate::store::{Error, Result};
 
 /// The shortest time between two notifications of one process: what is written meanwhile is told together.
-const GAP: Duration = Duration::from_millis(10);
+const GAP: Duration = Duration::from_millis(15);
+/// The shortest time between two wake-ups of whoever waits here, however many processes say something: each makes several
+/// look at the database.
+const REST: Duration = Duration::from_millis(25);
 /// How often it is asked whether other processes live, which also proves that the connection does.
 const COMPANY_LOOK: Duration = Duration::from_secs(2);
 /// The first pause before listening again is at most this long; each further one may be twice as long.
@@ -71,11 +74,13 @@ impl From<tokio_postgres::Error> for End {
 struct Line {
     client: Client,
     reading: JoinHandle<()>,
+    ringing: JoinHandle<()>,
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
         self.reading.abort();
+        self.ringing.abort();
     }
 }
 
@@ -171,17 +176,25 @@ impl Listener {
         let connected = self.target.config.connect(self.target.tls.clone()).await;
         let (client, mut connection) = connected.map_err(|error| Fault::connecting(&self.target.place, &error))?;
         let (bell, name) = (Arc::clone(bell), self.name.simple().to_string());
+        let rung = Arc::clone(&bell);
+        let ringing = tokio::spawn(async move {
+            loop {
+                rung.heard.notified().await;
+                rung.ring();
+                tokio::time::sleep(REST).await;
+            }
+        });
         let reading = tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
                 if let AsyncMessage::Notification(said) = message
                     && said.payload() != name
                 {
                     bell.set_company(true);
-                    bell.ring();
+                    bell.heard.notify_one();
                 }
             }
         });
-        Ok(Line { client, reading })
+        Ok(Line { client, reading, ringing })
     }
 
     /// Listens to what is said about this schema; the channel.

@@ -100,7 +100,7 @@ impl Default for PostgresSettings {
             connect_timeout_ms: 10_000,
             statement_timeout_ms: 30_000,
             commit_deadline_ms: 3_000,
-            answer_deadline_ms: 4_500,
+            answer_deadline_ms: 4_000,
             writers: 4,
             heads_cached: 4_096,
             queue_max: 10_000,

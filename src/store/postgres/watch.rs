@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::listen::Listener;
 
 /// What changed a moment ago may be what the caller of [`Watch::changed`] has not seen yet: so long it looks again soon.
-const LATELY: Duration = Duration::from_millis(20);
+const LATELY: Duration = Duration::from_millis(25);
 
 /// Wake-ups across processes.
 pub(super) struct Watch {
@@ -28,6 +28,8 @@ pub(super) struct Bell {
     /// Another process changed something.
     changed: Notify,
     last: Mutex<Option<Instant>>,
+    /// Another process said so.
+    pub(super) heard: Notify,
     /// This process changed something, and somebody may want to know.
     pub(super) written: Notify,
     /// There are other processes that may listen.

@@ -23,7 +23,7 @@ use crate::store::{Applied, Apply, Error, LeaseRef, Mark, Result, Submit, Submit
 /// Leases extended by one write, at most: each is a row of its transaction.
 const LEASES_MAX: usize = 100;
 /// So long a batch waits for company at most while others are under way and a lane is free.
-const COMPANY_WAIT: Duration = Duration::from_millis(5);
+const COMPANY_WAIT: Duration = Duration::from_millis(20);
 /// Writes that have to wait and are looked over for others that need not, at most.
 const LOOKED_OVER_MAX: usize = 256;
 

@@ -146,7 +146,7 @@ pub async fn into_postgres(
 }
 
 /// Holds what the source has against every rule, in a file at `scratch` that is gone afterwards. For stores that are
-/// reached over a network: each row is read once, in one moment.
+/// reached over a network: each row is read once, in one moment. What guards the rows of a database is looked at there.
 ///
 /// # Errors
 ///
@@ -156,11 +156,21 @@ pub async fn verify(
     scratch: &Path,
     mut tell: impl FnMut(Told) -> ControlFlow<()> + Send + 'static,
 ) -> Result<Verified> {
+    let unguarded = match source {
+        Source::Postgres(url, settings) => postgres::guards(url, settings).await?,
+        Source::Archive(_) | Source::Sqlite(_) => Vec::new(),
+    };
+    let findings = unguarded.len() as u64;
+    for finding in unguarded {
+        if tell(Told::Found(finding)).is_break() {
+            return Ok(Verified { findings, ..Verified::default() });
+        }
+    }
     let (mut rows, scratch) = (source.rows(), scratch.to_owned());
     blocking(move || {
         let verified = sqlite::fill(&scratch, &mut rows).and_then(|_| sqlite::verify(&scratch, &mut tell));
         let _ = fs::remove_file(&scratch);
-        verified
+        verified.map(|verified| Verified { findings: verified.findings + findings, ..verified })
     })
     .await
 }

@@ -278,6 +278,13 @@ impl Program {
         self.process.pid()
     }
 
+    /// Memory in use by the process itself, in KiB.
+    pub fn resident_kib(&self) -> i64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
     pub async fn kill_9(&mut self) {
         self.process.kill().await;
     }

@@ -34,9 +34,14 @@ pub async fn count(url: &str, table: &str) -> i64 {
     if let Some(path) = url.strip_prefix("sqlite:") {
         return rusqlite::Connection::open(path).unwrap().query_row(&sql, [], |row| row.get(0)).unwrap();
     }
+    number(url, &sql).await.unwrap()
+}
+
+/// The number that a statement answers in the database at this URL; `None`: no row.
+pub async fn number(url: &str, sql: &str) -> Option<i64> {
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
-    client.query_typed(&sql, &[]).await.unwrap()[0].get(0)
+    client.query_typed(sql, &[]).await.unwrap().first().map(|row| row.get(0))
 }
 
 /// Plays each scene, an `async fn(On)` of the module, on every store: as `sqlite::NAME` and `postgres::NAME`.

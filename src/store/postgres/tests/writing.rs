@@ -124,6 +124,47 @@ fn spawn_all(submits: Vec<(Arc<dyn Store>, crate::store::Submit)>) -> Vec<tokio:
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_that_takes_long_holds_up_no_other_call() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let schema = Schema::new(&cluster, Isolation::Serializable).await;
+    let mut scene = Scene::open(&schema, "held").await.unwrap();
+    let first = scene.keyed("first", "{}");
+    scene.completed(first, "1").await.unwrap();
+    // Somebody is about to take two keys: whoever wants one of them waits for the end of that.
+    let client = look(&cluster, &schema).await;
+    let take = format!(
+        "BEGIN; INSERT INTO idempotency_keys (namespace, upstream, tool, key, execution_id, ttl_ms) \
+         SELECT k.namespace, k.upstream, k.tool, 'held-' || n, k.execution_id, k.ttl_ms FROM idempotency_keys k, \
+         generate_series(0, 1) AS n WHERE k.namespace = '{}'",
+        scene.namespace
+    );
+    client.batch_execute(&take).await.unwrap();
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    // What a transaction sees of the others stands still.
+    let watch = look(&cluster, &schema).await;
+    let (mut tasks, began) = (Vec::new(), Instant::now());
+    for n in 0..2 {
+        let held = scene.keyed(&format!("held-{n}"), "{}");
+        tasks.extend(spawn_all(vec![(Arc::clone(&scene.store), held)]));
+        while watch.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) <= n {
+            assert!(began.elapsed() < Duration::from_secs(30), "nobody waits for the key");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    // One is less than what is under way, and is on its way after a moment.
+    for n in 0..3 {
+        let free = scene.keyed(&format!("free-{n}"), "{}");
+        let stored = tokio::time::timeout(Duration::from_secs(5), scene.store.submit(free)).await;
+        assert!(matches!(stored.expect("held up by others").unwrap(), SubmitOutcome::New(_)));
+    }
+    assert!(tasks.iter().all(|task| !task.is_finished()));
+    client.batch_execute("ROLLBACK").await.unwrap();
+    for task in tasks {
+        assert!(matches!(task.await.unwrap(), SubmitOutcome::New(_)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_mark_waits_for_company_however_long_nothing_came_before_it() {
     let Some(cluster) = Cluster::start().await else { return };
     let mut schema = Schema::new(&cluster, Isolation::Serializable).await;
@@ -182,7 +223,7 @@ async fn an_error_of_a_tool_is_recorded_whatever_its_text_holds() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_prepared_looks_rows_up_by_their_keys_whatever_it_was_planned_on() {
     use crate::store::postgres::lane::PLANS;
-    use crate::store::postgres::write::{CHANGE, STORE};
+    use crate::store::postgres::write::{CHANGE, CHANGE_PLAIN, STORE, STORE_PLAIN};
 
     let Some(cluster) = Cluster::start().await else { return };
     let schema = Schema::new(&cluster, Isolation::Serializable).await;
@@ -198,11 +239,15 @@ async fn what_is_prepared_looks_rows_up_by_their_keys_whatever_it_was_planned_on
     let bare = plan("bare", 41).await;
     assert!(bare.contains("Seq Scan on executions"), "{bare}");
     client.batch_execute(PLANS).await.unwrap();
-    client.batch_execute(&format!("PREPARE change AS {CHANGE}; PREPARE store AS {STORE}")).await.unwrap();
-    let (change, store) = (plan("change", 41).await, plan("store", 55).await);
-    assert!(change.contains("Index Scan using executions_pkey on executions"), "{change}");
-    for plan in [change, store] {
+    let all = [("change", CHANGE, 41), ("change_plain", CHANGE_PLAIN, 27), ("store", STORE, 55)];
+    for (name, sql, values) in all.into_iter().chain([("store_plain", STORE_PLAIN, 37)]) {
+        client.batch_execute(&format!("PREPARE {name} AS {sql}")).await.unwrap();
+        let plan = plan(name, values).await;
         assert!(!plan.contains("Seq Scan") && !plan.contains("Bitmap"), "{plan}");
+        // No row is compared with each event.
+        assert!(!plan.contains("Join") && plan.contains("hashed SubPlan"), "{plan}");
+        let looked_up = plan.contains("Index Scan using executions_pkey on executions");
+        assert!(looked_up || !name.starts_with("change"), "{plan}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which faults come when: chosen ones, random ones from a seed, and ambiguous commits of each kind of transaction in
 //! turn. Decides for each unit of a connection (the messages up to a `Sync`, or one simple query); moves no bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::statements::{Does, shape};
 
@@ -42,6 +42,12 @@ pub struct Plan {
     serialization_percent: u64,
     /// Of the commits of one shape, every so-manieth is ambiguous; 0: none.
     ambiguous_every: u64,
+    /// With which of [`AMBIGUOUS`] each shape begins.
+    ambiguous_first: u64,
+    /// Commits of each shape that no other fault had struck.
+    offered: BTreeMap<String, u64>,
+    /// What struck the commits of each shape.
+    struck: BTreeMap<String, BTreeSet<Fault>>,
     commits: BTreeMap<String, u64>,
     fired: BTreeMap<Fault, usize>,
 }
@@ -55,8 +61,8 @@ impl Plan {
         self.serialization_percent = serialization_percent;
     }
 
-    pub fn ambiguously(&mut self, every: u64) {
-        self.ambiguous_every = every;
+    pub fn ambiguously(&mut self, every: u64, first: u64) {
+        (self.ambiguous_every, self.ambiguous_first) = (every, first);
     }
 
     /// No more faults.
@@ -72,6 +78,11 @@ impl Plan {
     /// Commits that passed by shape, faults included.
     pub fn commits(&self) -> &BTreeMap<String, u64> {
         &self.commits
+    }
+
+    /// Which faults struck the commits of each shape.
+    pub fn struck(&self) -> &BTreeMap<String, BTreeSet<Fault>> {
+        &self.struck
     }
 
     pub fn pending(&self) -> usize {
@@ -119,6 +130,7 @@ impl Course {
         let committed = (commits && !self.written.is_empty()).then(|| shape(&self.written));
         let fault = self.fault(statements, &does, committed.as_deref(), plan);
         if let Some(shape) = committed {
+            plan.struck.entry(shape.clone()).or_default().extend(fault);
             *plan.commits.entry(shape).or_default() += 1;
         }
         self.in_transaction = (self.in_transaction || has(Does::Begin)) && !ends;
@@ -162,9 +174,10 @@ impl Course {
             _ => {}
         }
         let shape = commits.filter(|_| plan.ambiguous_every > 0)?;
-        let seen = plan.commits.get(shape).copied().unwrap_or(0);
+        let offered = plan.offered.entry(shape.to_owned()).or_default();
+        let seen = std::mem::replace(offered, *offered + 1);
         // The first of its shape comes through ambiguous at once: rare paths are met too.
         seen.is_multiple_of(plan.ambiguous_every)
-            .then(|| AMBIGUOUS[(seen / plan.ambiguous_every) as usize % AMBIGUOUS.len()])
+            .then(|| AMBIGUOUS[(seen / plan.ambiguous_every + plan.ambiguous_first) as usize % AMBIGUOUS.len()])
     }
 }
