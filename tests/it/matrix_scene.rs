@@ -51,7 +51,12 @@ impl Scene {
         let shared =
             server_table("kit", &kit, &format!("concurrency = 256\n[servers.kit.tools.slow_structured]\n{POLICY}"));
         let own = server_table("own", &kit, "isolation = \"session\"\n").replace("prefix = \"\"\n", "");
-        let setup = folder.clone().config(&format!("{HEAD}{shared}{own}"));
+        // How long a database may take is no matter of the matrix.
+        let patience = match on {
+            On::Sqlite => "",
+            On::Postgres => "[store]\nanswer_deadline = \"20s\"\ncommit_deadline = \"10s\"\n",
+        };
+        let setup = folder.clone().config(&format!("{patience}{HEAD}{shared}{own}"));
         let serve = setup.serve().await;
         let other = match on {
             On::Sqlite => None,

@@ -140,9 +140,9 @@ async fn work_that_goes_on_while_the_database_is_stopped_is_recorded_and_runs_on
     );
     assert!(longest < REFUSED_WITHIN, "{longest:?}");
     assert!(back < BACK_WITHIN, "{back:?}");
-    // Had it been kept, the bound would be passed.
+    // Had it been kept, the second bound would be passed by the two thirds of it that came later.
     let refused_kib = (refused * CALL_BYTES >> 10) / servers.len();
-    assert!(refused_kib > 2 * MORE_KIB as usize, "{refused} calls were refused");
+    assert!(refused_kib * 2 / 3 > MORE_LATER_KIB as usize, "{refused} calls were refused");
     for n in 0..servers.len() {
         let (more, later) = (late_sizes[n] - before[n], late_sizes[n] - early_sizes[n]);
         assert!(more < MORE_KIB && later < MORE_LATER_KIB, "server {n}: {more} KiB more, {later} KiB later");
