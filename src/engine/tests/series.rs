@@ -211,6 +211,8 @@ async fn counting_rests_in_proportion_to_its_work_and_less_when_it_lags() {
         let rig = Rig::new();
         let store = Faulty::around(rig.store().await);
         let (engine, mut hands) = rig.engine_on(store.clone(), Settings::default(), Some(at_once(8))).await;
+        // The day before is counted.
+        engine.close_minutes().await.unwrap();
         three_calls(&rig, &engine, &mut hands).await;
         rig.time.advance(2 * MINUTE_MS);
         store.reads_take(rig.time.clone(), 10);
