@@ -58,11 +58,6 @@ impl Parked {
         Arc::new(Parked { worker, state: Mutex::new(state), told: Notify::new() })
     }
 
-    /// The worker's id.
-    pub(super) fn worker_id(&self) -> ProcessId {
-        self.worker.1
-    }
-
     /// A place for a call that has just arrived.
     pub(super) fn admit(self: &Arc<Self>) -> Option<Place> {
         let mut state = self.state();

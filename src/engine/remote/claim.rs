@@ -165,8 +165,9 @@ impl Engine {
             }
             // Calls that come while it looks get what room is left.
             let mut places: Vec<_> = std::iter::from_fn(|| parked.reserve()).take(sought).collect();
-            let process = parked.worker_id();
             let now_ms = self.now_ms();
+            // What belongs to this process is handed out by it.
+            let process = self.process;
             let query = CandidateQuery { upstreams: upstreams.clone(), process, dead: Vec::new(), now_ms, limit };
             let candidates = match self.store.candidates(query).await {
                 Ok(candidates) => candidates,
