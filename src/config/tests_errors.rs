@@ -26,7 +26,7 @@ fn mistakes_in_settings_are_named_with_their_line() {
             (
                 "x = 1",
                 &[
-                    "1:1: unknown key `x`; known here: auth, builtin, defaults, http_tools, lease, limits, log, namespaces, retention, scheduler, server, servers, sessions, store, telemetry, tools, worker, workers, wrap",
+                    "1:1: unknown key `x`; known here: auth, builtin, defaults, http_tools, lease, limits, log, namespaces, redaction, retention, scheduler, server, servers, sessions, store, telemetry, tools, worker, workers, wrap",
                 ],
             ),
             (
@@ -127,7 +127,7 @@ fn mistakes_in_settings_are_named_with_their_line() {
             (
                 "\"evil\\nkey\" = 1",
                 &[
-                    "1:1: unknown key `evil key`; known here: auth, builtin, defaults, http_tools, lease, limits, log, namespaces, retention, scheduler, server, servers, sessions, store, telemetry, tools, worker, workers, wrap",
+                    "1:1: unknown key `evil key`; known here: auth, builtin, defaults, http_tools, lease, limits, log, namespaces, redaction, retention, scheduler, server, servers, sessions, store, telemetry, tools, worker, workers, wrap",
                 ],
             ),
             (

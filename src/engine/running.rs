@@ -138,11 +138,15 @@ pub(super) struct Write<'a> {
 impl Engine {
     /// What a holder asks for when it wants to run something.
     pub(super) fn lease_request(&self, holder: &Holder) -> LeaseRequest {
-        let (worker, process) = match holder {
-            Holder::Local(_) => (&self.worker_name, self.process),
-            Holder::Claim(place) => place.worker(),
+        let (worker, process, takes_over) = match holder {
+            Holder::Local(_) => (&self.worker_name, self.process, None),
+            Holder::Claim(place) => {
+                let (worker, process) = place.worker();
+                // What belongs to this process is this process's to hand out.
+                (worker, process, Some(self.process))
+            }
         };
-        LeaseRequest { worker: worker.clone(), process, ttl_ms: self.settings.lease_ttl_ms, takes_over: None }
+        LeaseRequest { worker: worker.clone(), process, ttl_ms: self.settings.lease_ttl_ms, takes_over }
     }
 
     /// Hands leased work to its holder.

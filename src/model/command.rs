@@ -94,7 +94,7 @@ pub struct LeaseRequest {
     pub process: ProcessId,
     /// How long the lease lasts without a heartbeat, in milliseconds.
     pub ttl_ms: i64,
-    /// A process known to be dead whose bound executions may be taken over.
+    /// Another process whose bound executions may be taken: one that is dead, or that hands them out itself.
     pub takes_over: Option<ProcessId>,
 }
 

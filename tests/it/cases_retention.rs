@@ -21,7 +21,7 @@ const DAYS: i64 = 30;
 const MANY: i64 = 100_000;
 
 fn stored() -> i64 {
-    std::env::var("DURABLE_MCP_TEST_STORED").ok().map_or(2_000, |number| number.parse().unwrap())
+    std::env::var("DURABLE_MCP_TEST_STORED").ok().map_or(600, |number| number.parse().unwrap())
 }
 
 /// `serve` on a store of so many executions, of which one of four belongs to `acme`, and one of ten has failed.
@@ -29,7 +29,7 @@ async fn with_many(on: On, config: &str, number: i64) -> Program {
     let setup = Setup::new(config).on(on).await.flag("--demo");
     let mut program = setup.serve().await;
     let mut connection = Connection::open(program.url()).await;
-    assert_eq!(echo(&mut connection, program.url()).await, None);
+    assert_eq!(echo(&mut connection, program.url(), "the first").await, None);
     program.sigterm().await;
     let since = Instant::now();
     multiply(on, &setup.store_url(), Many { number, days: DAYS }).await;
@@ -38,8 +38,8 @@ async fn with_many(on: On, config: &str, number: i64) -> Program {
 }
 
 /// One call; what was wrong with its answer.
-async fn echo(connection: &mut Connection, url: &str) -> Option<String> {
-    let params = json!({"name": "demo_echo", "arguments": {"message": "x"}});
+async fn echo(connection: &mut Connection, url: &str, message: &str) -> Option<String> {
+    let params = json!({"name": "demo_echo", "arguments": {"message": message}});
     connection.send(&Request::modern(url, json!(1), "tools/call", params).bytes()).await;
     let answer = connection.response().await;
     (answer.status != 200 || answer.answer()["result"]["isError"] == true).then(|| answer.text())
@@ -49,14 +49,14 @@ async fn echo(connection: &mut Connection, url: &str) -> Option<String> {
 async fn calls_until(program: &Program, ended: impl Future<Output = ()>) -> Vec<Duration> {
     let stop = Arc::new(AtomicBool::new(false));
     let clients: Vec<_> = (0..CLIENTS)
-        .map(|_| {
+        .map(|client| {
             let (url, stop) = (program.url().to_owned(), stop.clone());
             tokio::spawn(async move {
                 let mut connection = Connection::open(&url).await;
                 let mut times = Vec::new();
                 while !stop.load(Ordering::Relaxed) {
                     let since = Instant::now();
-                    if let Some(wrong) = echo(&mut connection, &url).await {
+                    if let Some(wrong) = echo(&mut connection, &url, &format!("{client} {}", times.len())).await {
                         panic!("a call failed: {wrong}");
                     }
                     times.push(since.elapsed());
