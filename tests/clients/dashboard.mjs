@@ -376,8 +376,13 @@ const scenes = {
     console.log(`figures: ${JSON.stringify({ looks: looks.length, first: looks[0], last: looks.at(-1), heapMb: most("heapMb"), nodes: most("nodes"), answeredMs: middle, slowestMs: most("answeredMs") })}`);
     assert.ok(looks.length >= given.looks_min, `${looks.length} looks`);
     assert.ok(most("heapMb") < given.heap_mb, JSON.stringify(looks));
-    assert.ok(most("nodes") < looks[0].nodes * 1.5 + 500, JSON.stringify(looks));
-    assert.ok(most("listeners") < looks[0].listeners * 1.5 + 100, JSON.stringify(looks));
+    // Between two pictures of the list both are there for a moment; what counts is that nothing grows from begin to end.
+    const third = Math.ceil(looks.length / 3);
+    for (const name of ["nodes", "listeners", "heapMb"]) {
+      const least = (part) => Math.min(...part.map((one) => one[name]));
+      assert.ok(least(looks.slice(-third)) < least(looks.slice(0, third)) * 1.2 + 1, `${name}: ${JSON.stringify(looks)}`);
+    }
+    assert.ok(most("nodes") < given.nodes_max, JSON.stringify(looks));
     assert.ok(middle < given.answers_ms, JSON.stringify(looks));
     assert.deepEqual(page.wrong, []);
   },

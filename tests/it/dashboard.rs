@@ -328,8 +328,8 @@ async fn what_tools_and_clients_write_is_text() {
     given["executions"] = json!([
         {"id": id, "texts": texts},
         {"id": echoed, "texts": texts},
-        {"id": keyed, "texts": [HOSTILE[1], "client <img"]},
-        {"id": failed, "texts": [HOSTILE[1], "broken: <script>"]},
+        {"id": keyed, "texts": [HOSTILE[1]]},
+        {"id": failed, "texts": [HOSTILE[1], "broken:"]},
     ]);
     given["client"] = json!("client <img");
     play("hostile", given, nothing).await;

@@ -45,6 +45,7 @@ async fn a_tab_that_stays_open_under_five_hundred_events_a_second_stays_small() 
     call(&program, "demo_echo", (json!({"message": "x"}), None), None).await;
     let mut given = page(&program);
     given["heap_mb"] = json!(150);
+    given["nodes_max"] = json!(10_000);
     given["answers_ms"] = json!(1_000);
     given["look_every_ms"] = json!(if minutes.is_some() { 10_000 } else { 1_000 });
     given["looks_min"] = json!(5);
