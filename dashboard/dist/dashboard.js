@@ -1648,13 +1648,13 @@ function Workers() {
         /* @__PURE__ */ a$1("td", { "data-label": "Name", title: worker.id, children: worker.name }),
         /* @__PURE__ */ a$1("td", { "data-label": "State", children: worker.state }),
         /* @__PURE__ */ a$1("td", { "data-label": "Kind", children: worker.kind }),
-        /* @__PURE__ */ a$1("td", { "data-label": "Calls", children: [
+        /* @__PURE__ */ a$1("td", { "data-label": "Calls", children: /* @__PURE__ */ a$1("span", { children: [
           /* @__PURE__ */ a$1("meter", { min: 0, max: worker.slots, value: worker.leased, "aria-label": "Slots in use" }),
           " ",
           worker.leased,
           " of ",
           worker.slots
-        ] }),
+        ] }) }),
         /* @__PURE__ */ a$1("td", { "data-label": "Tools", children: worker.tools.length ? worker.tools.join(", ") : "what its process is configured with" }),
         /* @__PURE__ */ a$1("td", { "data-label": "Registered", title: moment(worker.registered_at), children: ago(worker.registered_at, now) }),
         /* @__PURE__ */ a$1("td", { "data-label": "Heard of", children: worker.gone_at ? `gone ${ago(worker.gone_at, now)}` : worker.last_seen_at ? ago(worker.last_seen_at, now) : "in this store" }),

@@ -47,7 +47,7 @@ export function Workers() {
                     <td data-label="State">{worker.state}</td>
                     <td data-label="Kind">{worker.kind}</td>
                     <td data-label="Calls">
-                      <meter min={0} max={worker.slots} value={worker.leased} aria-label="Slots in use" /> {worker.leased} of {worker.slots}
+                      <span><meter min={0} max={worker.slots} value={worker.leased} aria-label="Slots in use" /> {worker.leased} of {worker.slots}</span>
                     </td>
                     <td data-label="Tools">{worker.tools.length ? worker.tools.join(", ") : "what its process is configured with"}</td>
                     <td data-label="Registered" title={moment(worker.registered_at)}>
