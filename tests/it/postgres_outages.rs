@@ -141,7 +141,7 @@ async fn work_that_goes_on_while_the_database_is_stopped_is_recorded_and_runs_on
     assert!(longest < REFUSED_WITHIN, "{longest:?}");
     assert!(back < BACK_WITHIN, "{back:?}");
     // Had it been kept, the second bound would be passed by the two thirds of it that came later.
-    let refused_kib = (refused * CALL_BYTES >> 10) / servers.len();
+    let refused_kib = (refused * CALL_BYTES / 1024) / servers.len();
     assert!(refused_kib * 2 / 3 > MORE_LATER_KIB as usize, "{refused} calls were refused");
     for n in 0..servers.len() {
         let (more, later) = (late_sizes[n] - before[n], late_sizes[n] - early_sizes[n]);

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::support::program::{Program, Setup, server_table};
-use crate::support::servers::fixture_stdio;
+use crate::support::servers::{fixture_http, fixture_stdio};
 use crate::tasks_scene::{Modern, task_id};
 
 async fn before_the_fixture(head: &str) -> Program {
@@ -44,7 +44,9 @@ async fn a_server_that_makes_a_task_makes_one_for_its_client_and_its_question_is
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_come_in_parts_and_at_any_process() {
-    let program = before_the_fixture("").await;
+    // One server that both processes reach: what a child of one of them made, no other can go on with.
+    let fixture = fixture_http().await;
+    let program = Setup::new(&server_table("fixture", &fixture.target, "")).serve().await;
     let other = program.setup.serve().await;
     let (client, there) = (Modern::new(program.url()), Modern::new(other.url()));
     let id = task_id(&client.task("multi_input", json!({})).await);

@@ -35,7 +35,7 @@ const FLOORS: [(&str, u8); 10] = [
 const CLOCK: &str = "src/engine/clock.rs";
 
 /// Test files that may sleep, and why nothing better is to be had.
-const MAY_SLEEP: [(&str, &str); 11] = [
+const MAY_SLEEP: [(&str, &str); 12] = [
     (
         "src/store/postgres/tests/writing.rs",
         "asks a database again what its other connections have done; how long a mark waits is what a test is about",
@@ -51,6 +51,10 @@ const MAY_SLEEP: [(&str, &str); 11] = [
     ("tests/it/support/cluster/standby.rs", "asks a database server again whether it has caught up; no event tells"),
     ("tests/it/support/pg_proxy/link.rs", "a slow network, which is what its tests are about"),
     ("tests/it/crash_scene.rs", "kills come at random moments, and a store that other processes write is asked again"),
+    (
+        "tests/it/cases_retention.rs",
+        "a span in which nothing is deleted, which calls beside deleting are compared with",
+    ),
     ("tests/it/cases_scene.rs", "time between two acts of a client, which is what its tests are about"),
     ("tests/it/support/mod.rs", "asks again whether something outside of this process came true; no event tells"),
 ];
