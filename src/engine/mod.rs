@@ -26,6 +26,7 @@ pub mod parking;
 pub mod peers;
 pub mod redaction;
 pub mod remote;
+pub mod rests;
 pub mod running;
 pub mod scheduler;
 pub mod series;
@@ -77,9 +78,9 @@ pub struct Settings {
     pub scheduler_interval_ms: i64,
     /// Rows of each kind the scheduler settles in one look.
     pub scheduler_batch: usize,
-    /// What is kept.
+    /// What is kept of whom no rule speaks, and of the messages of sessions.
     pub retention: Retention,
-    /// The same for those who are told apart; each execution belongs to one slice.
+    /// Rules for those who are told apart; each execution belongs to one slice.
     pub retention_rules: Vec<(Slice, Retention)>,
     /// The part of the time that deleting may take, in percent.
     pub retention_share: u32,

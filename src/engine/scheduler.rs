@@ -11,11 +11,13 @@ use opentelemetry::KeyValue;
 use opentelemetry::trace::SpanKind;
 
 use super::clock::{ALIGN_EVERY, Clock, asks, wall};
+use super::rests::Rests;
 use super::{Engine, Result};
 use crate::model::decide::{Answer, Command};
 use crate::model::event::ExpiryCause;
 use crate::model::execution::Head;
 use crate::model::id::{ExecutionId, ProcessId};
+use crate::store::counting::Pace;
 use crate::store::{Applied, LeaseRef, Pruned, crash};
 use crate::telemetry::Made;
 
@@ -58,9 +60,6 @@ impl Settling {
         (self.settled.load(Ordering::Relaxed), self.found_settled.load(Ordering::Relaxed))
     }
 }
-
-/// The longest pause between two batches of retention.
-const PRUNE_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
     /// Settles everything that is due, once; returns when to look again (milliseconds since the epoch).
@@ -227,17 +226,16 @@ impl Engine {
     /// The store; what was deleted until then is.
     pub async fn apply_retention(&self) -> Result<Pruned> {
         let mut gone = Pruned::default();
-        let share = self.settings.retention_share.clamp(1, 100);
+        let mut rests = Rests::begin(&self.clock, &self.stop, self.settings.retention_share);
         for (slice, retention) in self.settings.retention_rules() {
             loop {
-                let since = Instant::now();
                 let pruned = self.store.prune_slice(slice.clone(), retention, self.now_ms()).await?;
                 if pruned == Pruned::default() {
                     break;
                 }
                 gone += pruned;
-                let pause = (since.elapsed() * (100 - share) / share).min(PRUNE_PAUSE_MAX);
-                if self.stop.run_until_cancelled(tokio::time::sleep(pause)).await.is_none() {
+                rests.rest().await;
+                if self.stop.is_cancelled() {
                     return Ok(gone);
                 }
             }

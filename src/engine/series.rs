@@ -8,7 +8,8 @@ mod ledger;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use self::ledger::{Ledger, Rests, rows};
+use self::ledger::{Ledger, rows};
+use super::rests::Rests;
 use super::{Engine, Result};
 use crate::model::tally::{MINUTE_MS, Tally, minute_of};
 use crate::store::counting::{Pace, Unpaced, count_span};
@@ -22,6 +23,10 @@ const CLOSE_AFTER_MS: i64 = 30_000;
 const CLOSED_AT_ONCE_MS: i64 = 60 * MINUTE_MS;
 /// Minutes in which nothing happened are written down once there are so many, in milliseconds.
 const IDLE_MS: i64 = 10 * MINUTE_MS;
+/// The part of a core that counting takes at most while it keeps up with the calls, in percent.
+const SHARE: u32 = 10;
+/// The same while the numbers lag.
+const SHARE_BEHIND: u32 = 50;
 /// Numbers that lag by more are counted faster.
 const CATCHES_UP_MS: i64 = 10 * MINUTE_MS;
 /// What was counted since the last minute that is kept is told so long without looking again.
@@ -206,7 +211,8 @@ impl Engine {
 
     /// The same, with rests after each read.
     pub(super) async fn close_with_rests(&self, keeps_up: bool) -> Result<()> {
-        self.close_paced(&mut Rests::begin(self, keeps_up)).await
+        let share = if keeps_up { SHARE } else { SHARE_BEHIND };
+        self.close_paced(&mut Rests::begin(&self.clock, &self.stop, share)).await
     }
 
     async fn close_paced(&self, pace: &mut dyn Pace) -> Result<()> {

@@ -1,9 +1,8 @@
 //! `db prune`: applies retention now, in small batches beside running processes. What it deletes is decided by the store.
 
-use std::time::{Duration, Instant};
-
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use super::place::{self, Place};
 use super::progress::Progress;
@@ -13,8 +12,10 @@ use crate::cli::failure::{Exit, Failure};
 use crate::cli::output::Output;
 use crate::config::units::Millis;
 use crate::engine::clock::Clock;
+use crate::engine::rests::Rests;
 use crate::model::execution::State;
 use crate::serve::settings;
+use crate::store::counting::Pace;
 use crate::store::{self, Pruned, Retention, Slice, Store, postgres, sqlite};
 
 /// Older than anything: keeps all of a kind.
@@ -114,8 +115,8 @@ pub async fn run(args: PruneArgs, out: Output) -> Result<Exit, Failure> {
     let pruned = match args.dry_run {
         true => all_wanted,
         false => {
-            let pace = loaded.config.retention.share.clamp(1, 100);
-            prune(&*store::open(&url, &settings).await?, &rules, (now_ms, all_wanted, pace)).await?
+            let share = loaded.config.retention.share;
+            prune(&*store::open(&url, &settings).await?, &rules, (now_ms, all_wanted, share)).await?
         }
     };
     let view = PruneView {
@@ -183,14 +184,15 @@ async fn all(
     (now_ms, share): (i64, u32),
     tell: &mut dyn FnMut(Pruned),
 ) -> Result<(), Failure> {
+    let stop = CancellationToken::new();
+    let mut rests = Rests::begin(&Clock::System, &stop, share);
     loop {
-        let since = Instant::now();
         let more = store.prune_slice(slice.clone(), retention, now_ms).await?;
         tell(more);
         if more == Pruned::default() {
             return Ok(());
         }
         // A running server has more urgent things to write.
-        tokio::time::sleep((since.elapsed() * (100 - share) / share).min(Duration::from_secs(1))).await;
+        rests.rest().await;
     }
 }

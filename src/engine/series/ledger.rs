@@ -1,20 +1,11 @@
-//! What was counted and is not kept in the store yet, up to a moment that only moves on; and how fast one counts. Counts
-//! nothing itself.
+//! What was counted and is not kept in the store yet, up to a moment that only moves on. Counts nothing itself.
 
 use std::collections::BTreeMap;
 
-use async_trait::async_trait;
-
-use super::Engine;
 use crate::model::tally::Tally;
 use crate::store;
-use crate::store::counting::{Pace, Tallies, Unpaced, count_span};
+use crate::store::counting::{Tallies, Unpaced, count_span};
 use crate::store::series::{Counted, SeriesRow, SeriesStore};
-
-/// So many times as long as it worked, one who keeps up with the calls rests: a tenth of a core at most.
-const RESTS: i64 = 9;
-/// And one whose numbers lag.
-const RESTS_BEHIND: i64 = 1;
 
 /// The numbers of a span.
 #[derive(Debug, Default)]
@@ -94,32 +85,4 @@ pub(super) fn rows(tallies: &Tallies) -> Vec<SeriesRow> {
         tally,
     }));
     rows
-}
-
-/// Rests after each read, by the engine's clock and in proportion to what the read took; not at all once the engine stops.
-pub(super) struct Rests<'a> {
-    engine: &'a Engine,
-    times: i64,
-    begun_ms: i64,
-}
-
-impl<'a> Rests<'a> {
-    /// Begins to work now.
-    pub(super) fn begin(engine: &'a Engine, keeps_up: bool) -> Rests<'a> {
-        let times = if keeps_up { RESTS } else { RESTS_BEHIND };
-        Rests { engine, times, begun_ms: engine.now_ms() }
-    }
-}
-
-#[async_trait]
-impl Pace for Rests<'_> {
-    async fn rest(&mut self) {
-        let now_ms = self.engine.now_ms();
-        let until_ms = now_ms + (now_ms - self.begun_ms).max(0) * self.times;
-        tokio::select! {
-            () = self.engine.stop.cancelled() => {}
-            () = self.engine.clock.sleep_until(until_ms) => {}
-        }
-        self.begun_ms = self.engine.now_ms();
-    }
 }
