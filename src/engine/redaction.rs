@@ -5,12 +5,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::running::Write;
 use super::submit::Call;
 use super::{Engine, Error, Result};
 use crate::model::decide::{Command, Failure, FailureKind, Outcome};
 use crate::model::event::{Digest, Order};
-use crate::model::execution::ErrorInfo;
+use crate::model::execution::{ErrorInfo, Head, State};
 use crate::model::id::ExecutionId;
 use crate::model::json::{members, quoted, with_member};
 use crate::model::redact::{Known, Part, Rules};
@@ -98,8 +97,7 @@ impl Held {
         }
     }
 
-    /// Nothing runs it again by itself; a late result may still come.
-    pub(super) fn forget_call(&self, id: ExecutionId) {
+    fn forget_call(&self, id: ExecutionId) {
         let mut held = self.entries();
         let Some(entry) = held.entries.get_mut(&id) else { return };
         let before = entry.bytes();
@@ -124,8 +122,8 @@ impl Held {
         let mut held = self.entries();
         let Some(entry) = held.entries.get_mut(&id) else { return };
         let added = answer.len();
-        entry.answers.insert(number, answer);
-        held.bytes += added;
+        let before = entry.answers.insert(number, answer).map_or(0, |before| before.len());
+        held.bytes = (held.bytes + added).saturating_sub(before);
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
@@ -163,8 +161,8 @@ impl Engine {
         Ok(KeptCall { arguments, meta, is_redacted })
     }
 
-    /// What may be stored of arguments that are stored already, for another execution.
-    pub(super) async fn rules_of_execution(&self, id: ExecutionId) -> Result<Option<(Arc<Rules>, Arc<Known>)>> {
+    /// The rules for what is said of an execution, and the values that were struck in its call; `None`: nothing is struck.
+    async fn rules_of_execution(&self, id: ExecutionId) -> Result<Option<(Arc<Rules>, Arc<Known>)>> {
         if !self.settings.redaction.is_on {
             return Ok(None);
         }
@@ -178,24 +176,42 @@ impl Engine {
         Ok((!rules.is_empty()).then(|| (rules, Arc::default())))
     }
 
-    /// The command and the payload of a write, as far as they may be stored.
-    pub(super) async fn kept_of_write(&self, write: &Write<'_>) -> Result<(Command, Option<(PayloadKind, Payload)>)> {
-        let unchanged = || (write.command.clone(), write.payload.clone());
-        if !self.settings.redaction.is_on || !carries_words(&write.command) {
-            return Ok(unchanged());
-        }
-        let Some((rules, known)) = self.rules_of_execution(write.id).await? else { return Ok(unchanged()) };
-        let struck = write.payload.as_ref().and_then(|(kind, payload)| {
+    /// True when rules may strike something out of a command, or of what comes with it.
+    pub(super) fn may_strike(&self, command: &Command) -> bool {
+        self.settings.redaction.is_on && carries_words(command)
+    }
+
+    /// A command and its payload, as far as they may be stored.
+    pub(super) async fn kept_of_write(
+        &self,
+        id: ExecutionId,
+        command: Command,
+        payload: Option<(PayloadKind, Payload)>,
+    ) -> Result<(Command, Option<(PayloadKind, Payload)>)> {
+        let Some((rules, known)) = self.rules_of_execution(id).await? else { return Ok((command, payload)) };
+        let struck = payload.as_ref().and_then(|(kind, payload)| {
             let part = if *kind == PayloadKind::Result { Part::Result } else { Part::Other };
             rules.strike(payload, part, &known)
         });
-        // What a pointer struck in a result may stand in the words beside it.
-        let payload = match &struck {
-            Some(struck) => write.payload.as_ref().map(|(kind, _)| (*kind, Payload::from(struck.text.as_str()))),
-            None => write.payload.clone(),
-        };
         let digest = struck.as_ref().map(|struck| Digest::of(&struck.text));
-        Ok((kept_of_command(&write.command, digest, (&rules, &known)), payload))
+        let payload = match struck {
+            Some(struck) => payload.map(|(kind, _)| (kind, struck.text.into())),
+            None => payload,
+        };
+        Ok((kept_of_command(command, digest, (&rules, &known)), payload))
+    }
+
+    /// Lets go of what a settled execution needs no more.
+    pub(super) fn forget_unredacted(&self, head: &Head) {
+        if !self.settings.redaction.is_on {
+            return;
+        }
+        match head.state {
+            // Nothing runs it again by itself; a late result may still come.
+            State::Unknown => self.unredacted.forget_call(head.id()),
+            state if state.is_ended() => self.unredacted.forget(head.id()),
+            _ => {}
+        }
     }
 
     /// What may be stored of a text that belongs to an execution; `None`: all of it.
@@ -265,10 +281,10 @@ fn carries_words(command: &Command) -> bool {
     }
 }
 
-fn kept_of_command(command: &Command, digest: Option<Digest>, (rules, known): (&Rules, &Known)) -> Command {
+fn kept_of_command(command: Command, digest: Option<Digest>, (rules, known): (&Rules, &Known)) -> Command {
     let text = |text: &str| rules.strike_text(text, known).unwrap_or_else(|| text.to_owned());
     let order = |order: &Order| Order { reason: text(&order.reason), ..order.clone() };
-    match command.clone() {
+    match command {
         Command::Complete { fencing_token, result, is_error } => {
             Command::Complete { fencing_token, result: digest.unwrap_or(result), is_error }
         }

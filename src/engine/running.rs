@@ -317,20 +317,19 @@ impl Engine {
 
     /// The one way a command reaches an execution: writes, then tells whoever waits and whoever schedules.
     pub(super) async fn apply(&self, write: Write<'_>) -> Result<Option<Applied>> {
-        let (command, payload) = self.kept_of_write(&write).await?;
-        let flight = self.in_flight.begin(&self.clock);
-        let apply = Apply {
-            id: write.id,
-            command,
-            payload,
-            operation: write.operation,
-            now_ms: flight.now_ms,
-            seen: write.seen.map(|head| Box::new(head.clone())),
+        let Write { id, command, payload, operation, seen } = write;
+        let (command, kept) = match self.may_strike(&command) {
+            // What is rare gets a box of its own: this future is part of every call.
+            true => Box::pin(self.kept_of_write(id, command, payload.clone())).await?,
+            false => (command, payload.clone()),
         };
+        let flight = self.in_flight.begin(&self.clock);
+        let seen = seen.map(|head| Box::new(head.clone()));
+        let apply = Apply { id, command, payload: kept, operation, now_ms: flight.now_ms, seen };
         let Some(applied) = self.store.apply(apply).await? else { return Ok(None) };
         drop(flight);
         // A payload that was not accepted is not what the callers get.
-        let recorded = write.payload.filter(|_| applied.answer == Answer::Accepted);
+        let recorded = payload.filter(|_| applied.answer == Answer::Accepted);
         self.told(&applied.head, recorded.map(|(_, payload)| payload)).await;
         Ok(Some(applied))
     }
@@ -362,11 +361,7 @@ impl Engine {
                 }
             }
         }
-        match head.state {
-            State::Unknown => self.unredacted.forget_call(head.id()),
-            state if state.is_ended() => self.unredacted.forget(head.id()),
-            _ => {}
-        }
+        self.forget_unredacted(head);
         if head.state == State::Unknown {
             // Nobody has to follow.
             let _ = self.unknown.send(head.id());

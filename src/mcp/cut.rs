@@ -18,6 +18,8 @@ use crate::store::{Payload, PayloadKind};
 #[cfg(test)]
 mod tests;
 
+/// The smallest bound that can be set.
+const BOUND_MIN: usize = 1024;
 /// A part of a result, where the tool's answers are not bounded.
 const PART_BYTES: usize = 50_000;
 /// What the notice needs at most, and what is around the texts.
@@ -26,19 +28,22 @@ const NOTICE_BYTES: usize = 900;
 impl Face {
     /// The answer about a settled execution, cut where its tool's answers are bounded.
     pub(super) fn settled(&self, settled: &Settled, attached: bool, audience: Audience) -> Reply {
-        let head = &settled.head;
-        let Some((bytes_max, has_output_schema)) = self.bound_of(head).filter(|_| head.state == State::Completed)
-        else {
-            return answer::settled(settled, attached, audience);
-        };
-        match settled.payload.as_ref().filter(|payload| payload.len() > bytes_max) {
+        match self.cut(settled) {
             None => answer::settled(settled, attached, audience),
             Some(payload) => {
-                let payload: Payload = beginning(payload, head, (bytes_max, has_output_schema)).into();
                 let cut = Settled { payload: Some(payload), ..settled.clone() };
                 answer::settled(&cut, attached, audience)
             }
         }
+    }
+
+    /// What the caller gets of a result that is longer than its tool's bound.
+    fn cut(&self, settled: &Settled) -> Option<Payload> {
+        let head = &settled.head;
+        // Most results are below any bound: nobody looks for their tool.
+        let result = settled.payload.as_ref().filter(|result| result.len() > BOUND_MIN)?;
+        let (bytes_max, has_output_schema) = self.bound_of(head).filter(|_| head.state == State::Completed)?;
+        (result.len() > bytes_max).then(|| beginning(result, head, (bytes_max, has_output_schema)).into())
     }
 
     /// A part of the stored result, as the exact JSON text that it is. `from` is what a notice or the part before said.
