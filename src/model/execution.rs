@@ -143,10 +143,33 @@ pub struct Identification {
     pub effect_key: ExecutionId,
     /// The execution this one was ordered to repeat.
     pub retry_of: Option<ExecutionId>,
-    /// Only this process may lease it (a `wrap` whose child holds state), until it is dead.
+    /// Only this process may lease it, until it is dead: a `wrap` whose child holds state, or the one that alone has the
+    /// call's true arguments.
     pub bound_to: Option<ProcessId>,
     /// An execution that was not leased by then, and never was, fails: the limit on time in a queue.
     pub start_by_ms: Option<i64>,
+}
+
+#[cfg(test)]
+impl Identification {
+    /// A call without a key, for tests that say the rest.
+    pub(crate) fn sample(id: ExecutionId) -> Identification {
+        Identification {
+            id,
+            namespace: "default".into(),
+            upstream: "crm".into(),
+            tool: "echo".into(),
+            key: None,
+            principal: "ada".into(),
+            caller: String::new(),
+            arguments_hash: String::new(),
+            policy: Policy::default(),
+            effect_key: id,
+            retry_of: None,
+            bound_to: None,
+            start_by_ms: None,
+        }
+    }
 }
 
 /// One execution, without payloads. Times are milliseconds since the epoch.

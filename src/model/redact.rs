@@ -201,7 +201,11 @@ fn pattern(text: &str) -> Result<Regex, Fault> {
     let pattern = pattern.map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => Fault::Pattern("it is too large once compiled".into()),
         // The last line says what is wrong; those before draw a picture of where.
-        error => Fault::Pattern(error.to_string().lines().last().unwrap_or_default().trim().to_owned()),
+        error => {
+            let error = error.to_string();
+            let reason = error.lines().last().unwrap_or_default().trim();
+            Fault::Pattern(reason.trim_start_matches("error: ").to_owned())
+        }
     })?;
     match pattern.is_match("") {
         true => Err(Fault::Pattern("it matches the empty text, so it would strike everything".into())),

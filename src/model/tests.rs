@@ -51,19 +51,12 @@ fn policy(text: &str) -> Policy {
 
 fn ident(policy: Policy) -> Identification {
     Identification {
-        id: execution_id(1),
-        namespace: "default".into(),
         upstream: "github".into(),
         tool: "create_issue".into(),
-        key: None,
-        principal: "ada".into(),
         caller: "claude".into(),
         arguments_hash: "a".repeat(64),
         policy,
-        effect_key: execution_id(1),
-        retry_of: None,
-        bound_to: None,
-        start_by_ms: None,
+        ..Identification::sample(execution_id(1))
     }
 }
 

@@ -11,7 +11,6 @@ use crate::cli::failure::Exit;
 use crate::cli::output::Output;
 use crate::model::execution::{Head, Identification, State};
 use crate::model::id::ExecutionId;
-use crate::model::policy::Policy;
 
 type Written = Arc<Mutex<Vec<u8>>>;
 
@@ -28,19 +27,11 @@ fn report(written: &Written) -> Value {
 fn head(key: &str, state: State, attempt: u32) -> Head {
     let id = ExecutionId::new(1, &[1; 10]);
     let ident = Identification {
-        id,
-        namespace: "default".into(),
         upstream: "demo".into(),
         tool: String::new(),
         key: Some(key.to_owned()),
         principal: "anonymous".into(),
-        caller: String::new(),
-        arguments_hash: String::new(),
-        policy: Policy::default(),
-        effect_key: id,
-        retry_of: None,
-        bound_to: None,
-        start_by_ms: None,
+        ..Identification::sample(id)
     };
     Head { state, attempt, ..Head::new(ident, 0) }
 }

@@ -14,7 +14,7 @@ use crate::model::decide::{Command as Order, LeaseRequest};
 use crate::model::event::Digest;
 use crate::model::execution::Identification;
 use crate::model::id::{ExecutionId, OperationId, ProcessId};
-use crate::model::policy::{Identity, Policy};
+use crate::model::policy::Identity;
 use crate::model::submit::{IfWaited, Submission};
 use crate::store::{Apply, PayloadKind, Store, StoreSettings, Submit};
 
@@ -73,19 +73,11 @@ fn id(n: u8) -> ExecutionId {
 
 async fn submit(store: &dyn Store, n: u8) {
     let ident = Identification {
-        id: id(n),
-        namespace: "default".into(),
         upstream: "demo".into(),
         tool: "bell\u{7}".into(),
-        key: None,
         principal: "anonymous".into(),
-        caller: String::new(),
         arguments_hash: format!("{n}"),
-        policy: Policy::default(),
-        effect_key: id(n),
-        retry_of: None,
-        bound_to: None,
-        start_by_ms: None,
+        ..Identification::sample(id(n))
     };
     let process = ProcessId::new(0, &[9; 10]);
     let submission = Submission {

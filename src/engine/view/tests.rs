@@ -4,7 +4,6 @@ use super::*;
 use crate::model::event::{Digest, Event, Order};
 use crate::model::execution::Identification;
 use crate::model::id::{ExecutionId, OperationId, ProcessId};
-use crate::model::policy::Policy;
 
 fn id(n: u8) -> ExecutionId {
     ExecutionId::new(1_700_000_000_000, &[n; 10])
@@ -13,19 +12,12 @@ fn id(n: u8) -> ExecutionId {
 fn head() -> Head {
     Head::new(
         Identification {
-            id: id(1),
-            namespace: "default".into(),
             upstream: "github".into(),
             tool: "create_issue".into(),
             key: Some("release-1".into()),
             principal: "ci".into(),
-            caller: String::new(),
             arguments_hash: "aa".into(),
-            policy: Policy::default(),
-            effect_key: id(1),
-            retry_of: None,
-            bound_to: None,
-            start_by_ms: None,
+            ..Identification::sample(id(1))
         },
         1_700_000_000_000,
     )

@@ -13,19 +13,13 @@ fn ident(delivery: Delivery) -> Identification {
     let id = ExecutionId::new(START_MS, &[1; 10]);
     let (policy, source) = (Policy::default(), DeliverySource::Default);
     Identification {
-        id,
-        namespace: "default".into(),
         upstream: "github".into(),
         tool: "create_issue".into(),
         key: Some("release-1.4".into()),
         principal: "ann".into(),
-        caller: String::new(),
         arguments_hash: "aa".into(),
         policy: Policy { delivery, delivery_source: source, ..policy },
-        effect_key: id,
-        retry_of: None,
-        bound_to: None,
-        start_by_ms: None,
+        ..Identification::sample(id)
     }
 }
 

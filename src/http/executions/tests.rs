@@ -15,7 +15,7 @@ use crate::model::decide::{Command, LeaseRequest};
 use crate::model::event::Digest;
 use crate::model::execution::Identification;
 use crate::model::id::{ExecutionId, OperationId, ProcessId};
-use crate::model::policy::{Identity, Policy};
+use crate::model::policy::Identity;
 use crate::model::principal::{Principal, Scopes};
 use crate::model::submit::{IfWaited, Submission};
 use crate::store::{Apply, PayloadKind, StoreSettings, Submit};
@@ -60,19 +60,13 @@ impl Scene {
     async fn submit(&mut self, n: u8, principal: &str, namespace: &str) {
         let process = ProcessId::new(0, &[9; 10]);
         let ident = Identification {
-            id: id(n),
             namespace: namespace.into(),
             upstream: "demo".into(),
             tool: format!("tool_{n}"),
             key: Some(format!("key-{n}")),
             principal: principal.into(),
-            caller: String::new(),
             arguments_hash: "aa".into(),
-            policy: Policy::default(),
-            effect_key: id(n),
-            retry_of: None,
-            bound_to: None,
-            start_by_ms: None,
+            ..Identification::sample(id(n))
         };
         let submission = Submission {
             ident,

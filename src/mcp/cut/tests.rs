@@ -6,25 +6,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::execution::Identification;
 use crate::model::id::ExecutionId;
-use crate::model::policy::Policy;
 
 fn head() -> Head {
     let id = ExecutionId::new(1_800_000_000_000, &[1; 10]);
-    let ident = Identification {
-        id,
-        namespace: "default".into(),
-        upstream: "crm".into(),
-        tool: "export".into(),
-        key: None,
-        principal: "ada".into(),
-        caller: String::new(),
-        arguments_hash: String::new(),
-        policy: Policy::default(),
-        effect_key: id,
-        retry_of: None,
-        bound_to: None,
-        start_by_ms: None,
-    };
+    let ident = Identification { upstream: "crm".into(), tool: "export".into(), ..Identification::sample(id) };
     Head::new(ident, 1_800_000_000_000)
 }
 

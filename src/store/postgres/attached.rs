@@ -42,7 +42,7 @@ mod tests {
     use super::*;
     use crate::model::execution::Identification;
     use crate::model::id::ProcessId;
-    use crate::model::policy::{Identity, Policy};
+    use crate::model::policy::Identity;
     use crate::model::submit::{IfWaited, Submission};
 
     fn process(number: u128) -> ProcessId {
@@ -53,19 +53,11 @@ mod tests {
     fn call(number: u128, waiter: Option<ProcessId>) -> Submit {
         let id = ExecutionId::from_uuid(Uuid::from_u128(number));
         let ident = Identification {
-            id,
-            namespace: "default".into(),
             upstream: "files".into(),
             tool: "echo".into(),
-            key: None,
             principal: "ann".into(),
             caller: "editor".into(),
-            arguments_hash: String::new(),
-            policy: Policy::default(),
-            effect_key: id,
-            retry_of: None,
-            bound_to: None,
-            start_by_ms: None,
+            ..Identification::sample(id)
         };
         let identity = Identity::default();
         let submission =

@@ -5,26 +5,16 @@ use crate::model::event::Order;
 use crate::model::event::{Digest, Event, EventRecord};
 use crate::model::execution::{Effect, ErrorInfo, Head, Identification, ResultSource, State};
 use crate::model::id::{Entropy, ExecutionId, OperationId, ProcessId};
-use crate::model::policy::Policy;
 
 const AT_MS: i64 = 1_800_000_000_000;
 
 fn ident() -> Identification {
     let id = ExecutionId::new(AT_MS, &Entropy::default());
     Identification {
-        id,
-        namespace: "default".into(),
         upstream: "files".into(),
         tool: "write".into(),
-        key: None,
-        principal: "ada".into(),
         caller: "editor".into(),
-        arguments_hash: String::new(),
-        policy: Policy::default(),
-        effect_key: id,
-        retry_of: None,
-        bound_to: None,
-        start_by_ms: None,
+        ..Identification::sample(id)
     }
 }
 

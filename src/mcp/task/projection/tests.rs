@@ -8,7 +8,7 @@ use crate::mcp::face::Builtins;
 use crate::mcp::reject::{RpcError, code};
 use crate::model::execution::{ErrorInfo, Identification};
 use crate::model::id::ExecutionId;
-use crate::model::policy::{OnTaskExpiry, Policy};
+use crate::model::policy::OnTaskExpiry;
 use crate::model::revision::Era;
 
 const CREATED_MS: i64 = 1_800_000_000_000;
@@ -16,19 +16,10 @@ const CREATED_MS: i64 = 1_800_000_000_000;
 fn head(state: State) -> Head {
     let id = ExecutionId::new(CREATED_MS, &[7; 10]);
     let ident = Identification {
-        id,
-        namespace: "default".into(),
         upstream: "crm".into(),
         tool: "add_note".into(),
-        key: None,
         principal: "ann".into(),
-        caller: String::new(),
-        arguments_hash: String::new(),
-        policy: Policy::default(),
-        effect_key: id,
-        retry_of: None,
-        bound_to: None,
-        start_by_ms: None,
+        ..Identification::sample(id)
     };
     Head { state, updated_at_ms: CREATED_MS + 2_000, ..Head::new(ident, CREATED_MS) }
 }
