@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::support::many::{Many, multiply};
 use crate::support::program::{Program, Setup};
 use crate::support::raw_http::{Request, Response};
+use crate::support::stores::On;
 use crate::support::{DEADLINE, eventually_async};
 
 async fn get(program: &Program, path: &str) -> Value {
@@ -141,54 +143,6 @@ async fn numbers_agree_with_the_list_and_the_log_after_a_run_with_faults() {
 
 const STORED: i64 = 100_000;
 
-/// A name for each clone: an id as it would have been made then.
-const ID: &str =
-    "lower(printf('%08x-%04x-7%03x-8%03x-%012x', c.at_ms >> 16, c.at_ms & 65535, c.i & 4095, c.i >> 12, c.i))";
-
-/// Makes the one completed call into so many, spread over the last twenty hours, of a few tools and principals.
-pub fn multiply(setup: &Setup, stored: i64) {
-    let database = Connection::open(setup.serve_db()).unwrap();
-    let (model, made_ms): (String, i64) = database
-        .query_row("SELECT id, created_at_ms FROM executions", [], |row| Ok((row.get(0)?, row.get(1)?)))
-        .unwrap();
-    database.execute_batch("PRAGMA synchronous = OFF").unwrap();
-    let clones = format!(
-        "CREATE TEMP TABLE clones AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {stored}) \
-         SELECT i, {made_ms} - 72000000 + i * 70000000 / {stored} AS at_ms FROM n"
-    );
-    database.execute_batch(&clones).unwrap();
-    // The minutes of these calls are as if nobody had counted yet.
-    database.execute_batch("DELETE FROM series; UPDATE series_closed SET until_ms = 0").unwrap();
-    let columns = |table: &str| -> Vec<String> {
-        let mut statement = database.prepare(&format!("SELECT name FROM pragma_table_info('{table}')")).unwrap();
-        statement.query_map([], |row| row.get(0)).unwrap().collect::<rusqlite::Result<_>>().unwrap()
-    };
-    let tx = database.unchecked_transaction().unwrap();
-    for (table, id) in [("executions", "id"), ("execution_events", "execution_id")] {
-        let columns = columns(table);
-        let values: Vec<String> = columns
-            .iter()
-            .map(|column| match column.as_str() {
-                name if name == id => ID.to_owned(),
-                "key" => "NULL".to_owned(),
-                "tool" => "'tool-' || (c.i % 7)".to_owned(),
-                "principal" => "CASE WHEN c.i % 1000 = 0 THEN 'rare' ELSE m.principal END".to_owned(),
-                name if name.ends_with("_at_ms") || name == "at_ms" => {
-                    format!("c.at_ms + (m.{name} - {made_ms})")
-                }
-                name => format!("m.{name}"),
-            })
-            .collect();
-        let sql = format!(
-            "INSERT INTO {table} ({}) SELECT {} FROM clones c, {table} m WHERE m.{id} = ?1",
-            columns.join(", "),
-            values.join(", ")
-        );
-        tx.execute(&sql, [&model]).unwrap();
-    }
-    tx.commit().unwrap();
-}
-
 /// The time that 95 of 100 requests do not exceed, each answered with what `holds` of it.
 async fn p95(program: &Program, path: &str, holds: impl Fn(&Value) -> bool) -> Duration {
     let mut times = Vec::new();
@@ -209,7 +163,7 @@ async fn a_hundred_thousand_stored_calls_are_listed_filtered_and_counted_at_once
     let mut program = setup.serve().await;
     call(&program, "demo_echo", (json!({"message": "x"}), None), None).await;
     program.kill_9().await;
-    multiply(&setup, STORED);
+    multiply(On::Sqlite, &setup.store_url(), Many { number: STORED, hours: 20, mixed: false }).await;
     let program = program.restart().await;
     // Without authentication one sees what nobody in particular called, and that is nearly all of it.
     let all = STORED + 1 - STORED / 1_000;
@@ -246,7 +200,9 @@ async fn a_hundred_thousand_stored_calls_are_listed_filtered_and_counted_at_once
         ("tool=tool-3&state=completed", 50),
         ("tool=nothing", 0),
         (&format!("upstream={upstream}"), 50),
+        ("upstream=nothing", 0),
         (&format!("namespace={namespace}"), 50),
+        ("key=nothing", 0),
         ("id_prefix=0", 50),
         ("id_prefix=ffff", 0),
         ("attempts_over=1", 0),

@@ -32,7 +32,7 @@ async fn with_many(on: On, config: &str, number: i64) -> Program {
     assert_eq!(echo(&mut connection, program.url(), "the first").await, None);
     program.sigterm().await;
     let since = Instant::now();
-    multiply(on, &setup.store_url(), Many { number, days: DAYS }).await;
+    multiply(on, &setup.store_url(), Many { number, hours: DAYS * 24, mixed: true }).await;
     eprintln!("{number} executions were made in {:?}", since.elapsed());
     program.restart().await
 }

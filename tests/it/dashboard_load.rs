@@ -7,10 +7,12 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::api_numbers::{call, multiply};
+use crate::api_numbers::call;
 use crate::dashboard::{browser_is_set_up, nothing, page, play, play_within};
 use crate::skip_loudly;
+use crate::support::many::{Many, multiply};
 use crate::support::program::Setup;
+use crate::support::stores::On;
 
 const STORED: i64 = 50_000;
 
@@ -21,7 +23,7 @@ async fn fifty_thousand_stored_calls_are_listed_at_once() {
     let mut program = setup.serve().await;
     call(&program, "demo_echo", (json!({"message": "x"}), None), None).await;
     program.kill_9().await;
-    multiply(&setup, STORED);
+    multiply(On::Sqlite, &setup.store_url(), Many { number: STORED, hours: 20, mixed: false }).await;
     let program = program.restart().await;
     let mut given = page(&program);
     given["within_ms"] = json!(200);
