@@ -206,6 +206,7 @@ pub fn refused(error: &RpcError, tool: &str) -> Failure {
     let failure = Failure::new(exit, format!("{tool}: {}", error.message));
     match error.data.get("next").and_then(|next| next.as_str()) {
         Some(next) => failure.next(next),
+        None if unknown_tool => failure.next("`durable-mcp tools list` shows what there is"),
         None => failure,
     }
 }

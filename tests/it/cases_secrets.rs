@@ -243,7 +243,7 @@ async fn a_call_whose_arguments_are_redacted_is_not_run_again_with_others(on: On
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_that_can_not_work_is_said_at_the_start() {
     for (rules, place, reason) in [
-        ("patterns = [\"(\"]", "redaction.patterns[0]", "regular expression"),
+        ("patterns = [\"(\"]", "redaction.patterns[0]", "regular expression: unclosed group"),
         ("patterns = [\"x*\"]", "redaction.patterns[0]", "empty text"),
         ("arguments = [\"password\"]", "redaction.arguments[0]", "begins with no `/`"),
         ("results = [\"/a/**\"]", "redaction.results[0]", "names nothing"),

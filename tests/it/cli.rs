@@ -52,7 +52,7 @@ async fn a_call_says_by_its_exit_code_how_it_ended_and_prints_nothing_but_data()
     for (arguments, exit, says) in [
         (vec!["demo_echo"], 5, ""),
         (vec!["rpc_error", "--args", r#"{"code":-32000,"message":"no"}"#], 5, "no"),
-        (vec!["no_such_tool"], 3, "unknown tool"),
+        (vec!["no_such_tool"], 3, "unknown tool: no_such_tool; `durable-mcp tools list`"),
         (vec!["demo_echo", "--args", "[1]"], 2, "no JSON object"),
         (vec!["demo_echo", "--args", "{"], 2, "line 1"),
         (vec!["demo_echo", "--args", "@/nowhere.json"], 2, "/nowhere.json"),
