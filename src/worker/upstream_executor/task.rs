@@ -201,7 +201,7 @@ impl Task {
                 Answer::Error(error) => return Look::Ended(gone(&error)),
             },
             // A task of a child ends with it.
-            Err(_) if self.keeper.is_child() && !attempt.leg.reaches(self.keeper) => {
+            Err(_) if !attempt.leg.reaches(self.keeper) => {
                 let words = "the process of the server that had the call's task is gone";
                 return Look::Ended(Outcome::lost(Reach::Child.lost_code(), words));
             }
