@@ -177,8 +177,11 @@ fn of_answer(answer: Answer) -> Outcome {
     }
 }
 
+/// The code of a call whose server was told to stop.
+const CANCELLED: &str = "cancelled";
+
 fn cancelled_after() -> Outcome {
-    Outcome::lost("cancelled", "the call was cancelled after it was sent to the server")
+    Outcome::lost(CANCELLED, "the call was cancelled after it was sent to the server")
 }
 
 fn failure(error: CallError, reach: Reach) -> Outcome {
@@ -186,7 +189,7 @@ fn failure(error: CallError, reach: Reach) -> Outcome {
         CallError::NotStarted { reason } => Outcome::not_started("not_started", reason),
         CallError::Lost { reason } => Outcome::lost(reach.lost_code(), reason),
         CallError::Cancelled { dispatched: false } => {
-            Outcome::not_started("cancelled", "the call was cancelled before it was sent to the server")
+            Outcome::not_started(CANCELLED, "the call was cancelled before it was sent to the server")
         }
         CallError::Cancelled { dispatched: true } => cancelled_after(),
         CallError::TimedOut { kind: TimeoutKind::Attempt } => {

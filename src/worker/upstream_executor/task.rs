@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::Attempt;
 use super::held::Held;
 use super::rounds::{self, response_map, text_member};
-use super::{Reach, cancelled_after, of_answer, towards_modern};
+use super::{CANCELLED, Reach, cancelled_after, of_answer, towards_modern};
 use crate::engine::Engine;
 use crate::engine::waiters::Progress;
 use crate::model::json::{members, one_line, quoted};
@@ -138,7 +138,7 @@ impl Task {
         let is_over = match &outcome {
             Outcome::Result(result) => crate::worker::is_error(result),
             Outcome::RpcError(_) => true,
-            Outcome::Failed(failure) => failure.error.code == TASK_GONE,
+            Outcome::Failed(failure) => [TASK_GONE, CANCELLED].contains(&failure.error.code.as_str()),
             Outcome::InputRequired { .. } => false,
         };
         if is_over && attempt.job.may_run_again {
@@ -234,6 +234,9 @@ impl Task {
     async fn cancel(&self, attempt: &Attempt<'_>) -> Outcome {
         if attempt.is_shutdown() {
             return Outcome::lost("worker_stopped", "the server stopped while the tool ran");
+        }
+        if attempt.is_passed_on(self.keeper).await {
+            return Outcome::lost("lease_expired", "another lease goes on with the server's task");
         }
         let last_word = async {
             let request = self.request("tasks/cancel", attempt);

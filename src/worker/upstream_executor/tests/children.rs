@@ -1,7 +1,11 @@
-//! Tasks of children that ask: two processes on one store, each with a child of its own, whose tasks all have the same id.
+//! Who goes on with a server's task, and who leaves it alone: two processes on one store, each with a child of its own whose
+//! tasks all have the same id, or both before one server over HTTP.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+use serde_json::json;
 
 use super::*;
 use crate::engine::asking::{Question, Told};
@@ -14,16 +18,19 @@ use crate::engine::ticket::Ticket;
 use crate::engine::{Engine, Settings};
 use crate::model::event::Event;
 use crate::model::execution::State;
-use crate::model::policy::Policy;
+use crate::model::policy::{Policy, Timeouts};
 use crate::model::principal::Principal;
 use crate::store::{Fate, Payload};
 use crate::worker::Worker;
 use crate::worker::executor::Continuation;
+use crate::worker::upstream::tests::http_server::{Server, modern};
+use crate::worker::upstream::{HttpSettings, Transport};
 
 /// A server in sh of 2026-07-28. It answers each call with a task that asks one question, notes what it reads in the file
-/// `$1`, says who it is with `$2`, and ends at the next look at a task once the file `$3` is there.
+/// `$1`, says who it is with `$2`, and ends at the next look at a task once the file `$3` is there. Its first task does not
+/// end where the call says `endless`.
 const CHILD: &str = r#"
-made= answered=
+calls=0 made= answered= endless= stopped=
 answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
 task() { answer '"result":{"resultType":"'"$1"'","taskId":"t-1","pollIntervalMs":20,"status":'"$2"'}'; }
 while IFS= read -r line; do
@@ -33,11 +40,17 @@ while IFS= read -r line; do
     *'"method":"initialize"'*) answer '"error":{"code":-32601,"message":"?"}' ;;
     *'"method":"server/discover"'*) answer '"result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}' ;;
     *'"method":"tools/list"'*) answer '"result":{"resultType":"complete","tools":[{"name":"add_note","inputSchema":{"type":"object"}}]}' ;;
-    *'"method":"tools/call"'*) made=1; task task '"working"' ;;
+    *'"method":"tools/call"'*)
+      made=1 answered= endless= stopped= calls=$((calls + 1))
+      case $calls$line in 1*endless*) endless=1 ;; esac
+      task task '"working"' ;;
+    *'"method":"tasks/cancel"'*) stopped=1; answer '"result":{"resultType":"complete"}' ;;
     *'"method":"tasks/update"'*) answered=1; answer '"result":{"resultType":"complete"}' ;;
     *'"method":"tasks/get"'*)
       if [ -e "$3" ]; then rm "$3"; exit 1; fi
       if [ -z "$made" ]; then answer '"error":{"code":-32602,"message":"no such task"}'
+      elif [ -n "$stopped" ]; then task complete '"cancelled"'
+      elif [ -n "$endless" ]; then task complete '"working"'
       elif [ -n "$answered" ]; then task complete '"completed","result":{"content":[{"type":"text","text":"'"$2"'"}]}'
       else task complete '"input_required","inputRequests":{"sure":{"method":"elicitation/create","params":{"message":"Sure?"}}}'
       fi ;;
@@ -55,22 +68,27 @@ struct Process {
     executor: Arc<dyn Executor>,
     heard: PathBuf,
     dies: PathBuf,
-    _folder: tempfile::TempDir,
+    _folder: Option<tempfile::TempDir>,
 }
 
 impl Process {
     async fn start(rig: &Rig, name: &str) -> Process {
-        let settings = Settings { worker_poll_ms: 3_600_000, stop_grace_ms: 50, ..Settings::default() };
-        let engine = rig.bare_engine(rig.store().await, settings, Some(at_once(2))).await;
         let folder = tempfile::tempdir().unwrap();
         let (heard, dies) = (folder.path().join("heard"), folder.path().join("dies"));
         let child =
             unguarded(UPSTREAM, "sh", &["-c", CHILD, "sh", heard.to_str().unwrap(), name, dies.to_str().unwrap()]);
-        let legs = Legs::over(&Weak::new(), Upstream::start(child), LegSettings::default());
+        Process { heard, dies, _folder: Some(folder), ..Process::before(rig, child, Reach::Child).await }
+    }
+
+    /// A process before this server.
+    async fn before(rig: &Rig, server: UpstreamSettings, reach: Reach) -> Process {
+        let settings = Settings { worker_poll_ms: 3_600_000, stop_grace_ms: 2_000, ..Settings::default() };
+        let engine = rig.bare_engine(rig.store().await, settings, Some(at_once(2))).await;
+        let legs = Legs::over(&Weak::new(), Upstream::start(server), LegSettings::default());
         let executor: Arc<dyn Executor> =
-            Arc::new(UpstreamExecutor::new(Arc::downgrade(&engine), legs, Reach::Child, HashMap::new()));
+            Arc::new(UpstreamExecutor::new(Arc::downgrade(&engine), legs, reach, HashMap::new()));
         Worker::new(engine.clone(), HashMap::from([(UPSTREAM.to_owned(), executor.clone())])).start();
-        Process { engine, executor, heard, dies, _folder: folder }
+        Process { engine, executor, heard: PathBuf::new(), dies: PathBuf::new(), _folder: None }
     }
 
     async fn submit(&self, policy: Policy) -> Ticket {
@@ -264,4 +282,68 @@ async fn a_left_task_of_another_child_is_asked_for_nowhere() {
         assert_eq!(failure(outcome), (FailureKind::Lost, "child_died".into()));
     }
     assert_eq!((here.heard("tasks/update"), here.heard("tasks/get"), here.heard("tools/call")), (0, 0, 0));
+}
+
+#[tokio::test]
+async fn an_attempt_that_took_too_long_cancels_its_task_and_the_next_one_calls_again() {
+    let rig = Rig::new();
+    let here = Process::start(&rig, "here").await;
+    let timeouts = Timeouts { attempt_ms: 500, ..Timeouts::default() };
+    let call =
+        Submission { arguments: r#"{"text":"endless"}"#.into(), ..asking(Policy { timeouts, ..at_least_once() }) };
+    let mut ticket = here.engine.submit(call).await.unwrap();
+    run_again(&rig, &here, ticket.id()).await;
+    assert_eq!(loss(&here.engine, ticket.id()).await, "attempt_timeout");
+    here.asks(ticket.id(), 2).await;
+    assert_eq!((here.heard("tasks/cancel"), here.heard("tools/call")), (1, 2));
+    here.says_yes(ticket.id()).await;
+    assert_eq!(soon(ticket.end()).await.payload, Some(result("here")));
+}
+
+#[tokio::test]
+async fn who_lost_the_lease_leaves_a_task_alone_that_the_next_holder_goes_on_with() {
+    let rig = Rig::new();
+    let ended = Arc::new(AtomicBool::new(false));
+    let end = ended.clone();
+    let server = Server::start(move |seen| {
+        modern(seen).unwrap_or_else(|| {
+            let mut task =
+                json!({"resultType": "complete", "taskId": "t-1", "pollIntervalMs": 20, "status": "working"});
+            match seen.method() {
+                "tools/call" => task["resultType"] = json!("task"),
+                _ if end.load(Ordering::Relaxed) => {
+                    task["status"] = json!("completed");
+                    task["result"] = json!({"content": []});
+                }
+                _ => {}
+            }
+            seen.result(task)
+        })
+    })
+    .await;
+    let reached = || UpstreamSettings::new(UPSTREAM, Transport::Http(HttpSettings::new(&server.url)));
+    let first = Process::before(&rig, reached(), Reach::Connection).await;
+    let second = Process::before(&rig, reached(), Reach::Connection).await;
+    let id = first.submit(at_least_once()).await.id();
+    let mut ticket = second.engine.attach(id, &Principal::anonymous()).await.unwrap();
+    server.wait_for(|seen| seen.method() == "tasks/get").await;
+    rig.time.advance(31_000);
+    second.engine.settle_due().await.unwrap();
+    run_again(&rig, &second, id).await;
+    soon(async {
+        while head(&second.engine, id).await.attempt != 2 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    first.engine.heartbeat().await.unwrap();
+    soon(async {
+        while first.engine.running_count() > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    ended.store(true, Ordering::Relaxed);
+    assert_eq!(soon(ticket.end()).await.payload.as_deref(), Some(r#"{"content":[]}"#));
+    assert_eq!((server.seen("tools/call").len(), server.seen("tasks/cancel").len()), (1, 0));
 }
