@@ -68,7 +68,7 @@ pub(super) async fn follow(attempt: &Attempt<'_>, engine: &Weak<Engine>, (create
     if let Some(engine) = engine.upgrade() {
         engine.served_as_task(attempt.leg.name(), attempt.job.id);
     }
-    task.to_its_end(attempt, engine, &[]).await
+    task.follow_to_its_end(attempt, engine, &[]).await
 }
 
 /// The task that an earlier part of the execution has begun.
@@ -90,7 +90,7 @@ impl Task {
     /// Answers what the task has asked, where that is why the execution goes on, and follows it.
     pub async fn go_on(mut self, attempt: &Attempt<'_>, engine: &Weak<Engine>) -> Outcome {
         let responses = attempt.job.continuation.as_ref().map_or(&[][..], |continuation| &continuation.responses);
-        self.to_its_end(attempt, engine, responses).await
+        self.follow_to_its_end(attempt, engine, responses).await
     }
 
     /// Brings the task the client's answers; how the call ended, if that ended it.
@@ -121,7 +121,7 @@ impl Task {
     }
 
     /// Follows the task. One that has ended without a good result is nothing for a later attempt to go on with.
-    async fn to_its_end(
+    async fn follow_to_its_end(
         &mut self,
         attempt: &Attempt<'_>,
         engine: &Weak<Engine>,
