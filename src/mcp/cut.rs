@@ -165,11 +165,13 @@ fn said(block: &RawValue, bytes_min: usize) -> Option<Cow<'_, str>> {
 
 /// The longest an escape is: two halves of a character outside the basic plane.
 const ESCAPE_BYTES: usize = 12;
+/// The most bytes that a string spends on one byte of its text.
+const SPENT_BYTES: usize = 6;
 
 /// The beginning of a raw string that is much longer, unescaped, at least so many bytes of it: nobody unescapes 30 MB for
 /// the first few.
 fn begun(quoted: &str, bytes_min: usize) -> Option<String> {
-    let end = (bytes_min + 1) * ESCAPE_BYTES;
+    let end = bytes_min * SPENT_BYTES + ESCAPE_BYTES;
     if quoted.len() <= 2 * end || !quoted.starts_with('"') {
         return None;
     }

@@ -51,7 +51,7 @@ async fn a_long_result_is_in_memory_once_on_its_way_from_a_child_to_a_json_answe
     let scene = Scene::start(LIMITS, "").await;
     let (grown, sent) = over_http(&scene.program).await;
     assert_eq!(sent, BYTES);
-    check("stdio, JSON", grown, 150);
+    check("stdio, JSON", grown, 170);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -59,7 +59,7 @@ async fn a_long_result_is_in_memory_once_on_its_way_to_an_answer_that_is_a_strea
     let scene = Scene::start(LIMITS, "response = \"sse\"\n").await;
     let (grown, sent) = over_http(&scene.program).await;
     assert_eq!(sent, BYTES);
-    check("stdio, SSE", grown, 150);
+    check("stdio, SSE", grown, 170);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -67,7 +67,7 @@ async fn a_long_result_that_is_cut_is_in_memory_once() {
     let scene = Scene::start(LIMITS, "answer_bytes = \"50KB\"\n").await;
     let (grown, sent) = over_http(&scene.program).await;
     assert!((40_000..50_000).contains(&sent), "{sent}");
-    check("stdio, cut", grown, 150);
+    check("stdio, cut", grown, 170);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -80,7 +80,7 @@ async fn a_long_result_of_a_server_over_http_is_in_memory_once() {
         let program = setup.config(&config).serve().await;
         let (grown, sent) = over_http(&program).await;
         assert_eq!(sent, BYTES);
-        check(&format!("HTTP ({how}), JSON"), grown, 150);
+        check(&format!("HTTP ({how}), JSON"), grown, 170);
     }
 }
 
@@ -98,7 +98,7 @@ async fn a_long_result_is_in_memory_once_on_its_way_to_a_client_over_stdio() {
     let grown = peak(client.process.pid()) - before;
     let answer: Value = serde_json::from_str(&client.answer(&json!("big")).await).unwrap();
     assert_eq!(answer["result"]["content"][0]["text"].as_str().unwrap().len(), BYTES);
-    check("stdio, stdio", grown, 150);
+    check("stdio, stdio", grown, 170);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
