@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::on_every_store;
+use crate::support::asked_for;
 use crate::support::many::{Many, multiply};
 use crate::support::program::{Program, Setup};
 use crate::support::raw_http::{Connection, Request};
@@ -21,7 +22,7 @@ const DAYS: i64 = 30;
 const MANY: i64 = 100_000;
 
 fn stored() -> i64 {
-    std::env::var("DURABLE_MCP_TEST_STORED").ok().map_or(600, |number| number.parse().unwrap())
+    asked_for("DURABLE_MCP_TEST_STORED").map_or(600, |number| number as i64)
 }
 
 /// `serve` on a store of so many executions, of which one of four belongs to `acme`, and one of ten has failed.
