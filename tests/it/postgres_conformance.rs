@@ -42,7 +42,7 @@ async fn conforms_from(cluster: &Cluster, ports: (u16, u16), settings: PostgresS
 }
 
 /// Runs these cases, each in a schema of its own that is set up by way of the first port and used by way of the second, so
-/// many at once.
+/// many at once. The schemas go with the cluster.
 async fn conform(cluster: &Cluster, all: Vec<(Case, (u16, u16))>, settings: PostgresSettings, at_once: usize) {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let (admin, number) = (&cluster.connect().await, all.len());
@@ -57,9 +57,7 @@ async fn conform(cluster: &Cluster, all: Vec<(Case, (u16, u16))>, settings: Post
                 PostgresStore::open(&url(first), &settings).await.unwrap().close().await;
             }
             let place = Place { url: url(port), settings };
-            let failure = case.run(&place).await.err().map(|failure| format!("{}: {failure}", case.name));
-            admin.batch_execute(&format!("DROP SCHEMA {schema} CASCADE")).await.unwrap();
-            failure
+            case.run(&place).await.err().map(|failure| format!("{}: {failure}", case.name))
         }
     };
     let failures: Vec<Option<String>> = stream::iter(all).map(run).buffer_unordered(at_once).collect().await;
