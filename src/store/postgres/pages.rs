@@ -72,14 +72,11 @@ impl From<Uuid> for Kept {
 struct Statement {
     conditions: String,
     values: Vec<Kept>,
-    /// Few rows can fit, wherever they are: reading all in the order they lie in is several times as fast as walking each
-    /// shard from its newest on.
-    is_selective: bool,
 }
 
 impl Statement {
     fn of(part: &str, moment_ms: i64) -> Statement {
-        Statement { conditions: format!(" AND {part}"), values: vec![moment_ms.into()], is_selective: false }
+        Statement { conditions: format!(" AND {part}"), values: vec![moment_ms.into()] }
     }
 
     /// Adds a condition when there is a value for its one parameter.
@@ -140,15 +137,37 @@ impl Statement {
         }
     }
 
+    /// Every row that fits, newest first, unless there are more than so many. To find few or none of very many, reading all
+    /// in the order they lie in is several times as fast as walking each shard from its newest on; to find many it ends
+    /// soon.
+    async fn all(&self, reading: &Reading<'_>, limit: usize) -> Sql<Option<Vec<Head>>> {
+        let most = count(limit + 1);
+        let sql = format!(
+            concat!("SELECT ", head_columns!(), " FROM (SELECT x.* FROM executions x WHERE TRUE{} LIMIT ${}) e"),
+            self.conditions,
+            self.values.len() + 1
+        );
+        let mut values: Vec<Param<'_>> = self.values.iter().map(Kept::value).collect();
+        values.push(int(&most));
+        let mut heads = lists::heads(reading, &sql, &values).await?;
+        heads.sort_by_key(|head| std::cmp::Reverse(head.id()));
+        Ok((heads.len() <= limit).then_some(heads))
+    }
+
     async fn run(mut self, reading: &Reading<'_>, order: &str, limit: usize) -> Sql<Vec<Head>> {
         self.values.push(count(limit).into());
         let (conditions, last) = (&self.conditions, self.values.len());
-        let tail = format!("{conditions} ORDER BY x.id {order} LIMIT ${last}) e ORDER BY e.id {order} LIMIT ${last}");
-        let from = match self.is_selective {
-            true => "(SELECT x.* FROM executions x WHERE TRUE",
-            false => concat!(shards!(), " CROSS JOIN LATERAL (SELECT x.* FROM executions x WHERE x.shard = s.shard"),
-        };
-        let sql = format!(concat!("SELECT ", head_columns!(), " FROM {}{}"), from, tail);
+        let sql = format!(
+            concat!(
+                "SELECT ",
+                head_columns!(),
+                " FROM ",
+                shards!(),
+                " CROSS JOIN LATERAL (SELECT x.* FROM executions x WHERE x.shard = s.shard{} \
+                 ORDER BY x.id {} LIMIT ${}) e ORDER BY e.id {} LIMIT ${}"
+            ),
+            conditions, order, last, order, last
+        );
         let values: Vec<Param<'_>> = self.values.iter().map(Kept::value).collect();
         lists::heads(reading, &sql, &values).await
     }
@@ -186,7 +205,7 @@ async fn pages(reading: &Reading<'_>, query: &ListQuery) -> Sql<Vec<Head>> {
 }
 
 async fn page(reading: &Reading<'_>, query: &ListQuery, states: &[State]) -> Sql<Vec<Head>> {
-    let mut statement = Statement { is_selective: query.key.is_some(), ..Statement::default() };
+    let mut statement = Statement::default();
     statement.filter(query);
     statement.and("x.id < ?", query.before.map(|id| *id.as_uuid()));
     statement.states(states);
@@ -195,6 +214,15 @@ async fn page(reading: &Reading<'_>, query: &ListQuery, states: &[State]) -> Sql
     }
     if query.principal.is_some() && states.contains(&State::Completed) {
         statement.conditions.push_str(" AND x.ended_at_ms IS NOT NULL");
+    }
+    let any_state = states.is_empty() || states.contains(&State::Completed);
+    let narrow = [&query.key, &query.tool, &query.upstream, &query.caller].iter().any(|filter| filter.is_some());
+    if any_state
+        && narrow
+        && query.principal.is_none()
+        && let Some(all) = statement.all(reading, query.limit).await?
+    {
+        return Ok(all);
     }
     statement.run(reading, "DESC", query.limit).await
 }
