@@ -144,6 +144,9 @@ impl Engine {
         self.asking.look_again(is_told);
         let mut foreign = self.foreign();
         foreign.retain(is_told);
+        if foreign.is_empty() {
+            return Ok(());
+        }
         for head in self.store.heads(&foreign).await? {
             let id = head.id();
             if !matches!(head.state, State::Ready | State::Scheduled) {

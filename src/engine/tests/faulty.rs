@@ -18,7 +18,7 @@ use crate::store::{
     self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
-use crate::store::{News, AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
+use crate::store::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, News, SealingKey, WantedKeys};
 use crate::store::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
 use crate::store::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,

@@ -73,7 +73,7 @@ use self::tx::Tx;
 use self::watch::Watch;
 use self::writer::{CLOSED, Job, Shared, Task, Writer};
 use super::observer::{Connections, Observed, Observer};
-use super::{News, AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
+use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, News, SealingKey, WantedKeys};
 use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Slice, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
