@@ -1,5 +1,6 @@
 //! The program. Everything is in the library; see `lib.rs`.
 
+// Built without transparent huge pages (`no_thp`): an idle server held 20 MB in them that it had no use for.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
