@@ -12,17 +12,19 @@ use super::frame;
 use super::id::Id;
 use super::reject::{RpcError, code};
 use super::splice::{self, Additions};
+use super::written::{Outgoing, Written};
 use crate::engine::waiters::Settled;
 use crate::engine::{self};
 use crate::model::execution::{Effect, Head, State};
+use crate::model::payload::{Payload, has_line_break};
 use crate::model::revision::Era;
 use crate::telemetry::faults;
 
 /// The member of a response.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// `result`, as JSON text.
-    Result(String),
+    /// `result`.
+    Result(Written),
     /// `error`, as an upstream wrote it.
     RawError(String),
     /// `error`, ours.
@@ -33,10 +35,25 @@ impl Reply {
     /// Appends the response to the request `id`.
     pub fn write(&self, out: &mut String, id: &Id<'_>) {
         match self {
-            Reply::Result(result) => frame::result(out, id, result),
+            Reply::Result(Written::Whole(result)) => frame::result(out, id, result),
+            Reply::Result(pieces) => {
+                frame::result_head(out, id);
+                pieces.push(out);
+                out.push('}');
+            }
             Reply::RawError(error) => frame::raw_error(out, Some(id), error),
             Reply::Error(error) => frame::error(out, Some(id), error),
         }
+    }
+
+    /// The response to the request `id`, a long result as it is.
+    pub fn message(&self, id: &Id<'_>) -> Outgoing {
+        if let Reply::Result(result) = self {
+            return Outgoing::result(id, result);
+        }
+        let mut message = Outgoing::default();
+        self.write(&mut message.head, id);
+        message
     }
 }
 
@@ -54,7 +71,7 @@ pub fn settled(settled: &Settled, attached: bool, audience: Audience) -> Reply {
     let head = &settled.head;
     match (head.state, &settled.payload) {
         (State::Completed, Some(result)) => match serde_json::from_str::<&RawValue>(result) {
-            Ok(raw) => Reply::Result(complete(raw, head, attached, audience.era)),
+            Ok(raw) => Reply::Result(complete((result, raw), head, attached, audience.era)),
             Err(_) => Reply::Error(RpcError::new(code::INTERNAL_ERROR, "the stored result is not readable")),
         },
         (State::Completed, None) => text(&payload_gone(head), true, head, (attached, audience.era)),
@@ -105,7 +122,7 @@ pub fn plain(words: &str, is_error: bool, era: Era) -> Reply {
     let result = json!({ "content": [{ "type": "text", "text": words }], "isError": is_error });
     let additions =
         Additions { server_info: server_info(era), result_type: era == Era::Modern, ..Additions::default() };
-    Reply::Result(spliced(&result.to_string(), &additions))
+    Reply::Result(spliced(&result.to_string(), &additions).into())
 }
 
 /// A result of several texts.
@@ -113,7 +130,7 @@ pub fn texts(words: &[&str], era: Era) -> Reply {
     let blocks: Vec<_> = words.iter().map(|words| json!({ "type": "text", "text": words })).collect();
     let additions =
         Additions { server_info: server_info(era), result_type: era == Era::Modern, ..Additions::default() };
-    Reply::Result(spliced(&json!({ "content": blocks, "isError": false }).to_string(), &additions))
+    Reply::Result(spliced(&json!({ "content": blocks, "isError": false }).to_string(), &additions).into())
 }
 
 /// A result that is none yet: what the client has to answer first (2026-07-28). `members` are `inputRequests` and
@@ -124,9 +141,10 @@ pub fn input_required(members: &str, head: &Head, (attached, audience): (bool, A
         Some(info) => format!(",\"{}\":{info}", splice::SERVER_INFO_MEMBER),
         None => String::new(),
     };
-    Reply::Result(format!(
+    let result = format!(
         "{{\"resultType\":\"input_required\",{members},\"_meta\":{{\"durable-mcp/execution\":{execution}{info}}}}}"
-    ))
+    );
+    Reply::Result(result.into())
 }
 
 /// The error for a verb that could not be done.
@@ -184,12 +202,11 @@ fn without_null(mut data: serde_json::Value) -> serde_json::Value {
     data
 }
 
-fn complete(raw: &RawValue, head: &Head, attached: bool, era: Era) -> String {
+fn complete((result, raw): (&Payload, &RawValue), head: &Head, attached: bool, era: Era) -> Written {
     let fitting = match era {
         Era::Legacy => earlier::result(raw),
         Era::Modern => None,
     };
-    let raw = fitting.as_deref().unwrap_or(raw);
     let execution = execution_member(head, attached);
     let additions = Additions {
         execution: Some(&execution),
@@ -197,7 +214,12 @@ fn complete(raw: &RawValue, head: &Head, attached: bool, era: Era) -> String {
         result_type: era == Era::Modern,
         cache: None,
     };
-    splice::result(raw, &additions).into_owned()
+    match fitting.as_deref() {
+        None if result.is_long() && !has_line_break(result) => {
+            Written::Pieces(splice::long_result(result, raw, &additions))
+        }
+        fitting => Written::Whole(splice::result(fitting.unwrap_or(raw), &additions).into_owned()),
+    }
 }
 
 fn result_of(result: &serde_json::Value, head: &Head, (attached, era): (bool, Era)) -> Reply {
@@ -208,7 +230,7 @@ fn result_of(result: &serde_json::Value, head: &Head, (attached, era): (bool, Er
         result_type: era == Era::Modern,
         cache: None,
     };
-    Reply::Result(spliced(&result.to_string(), &additions))
+    Reply::Result(spliced(&result.to_string(), &additions).into())
 }
 
 fn text(words: &str, is_error: bool, head: &Head, told: (bool, Era)) -> Reply {

@@ -40,22 +40,28 @@ pub fn result_type(result: &str) -> Option<String> {
     json::text(kind).map(|kind| kind.into_owned())
 }
 
+fn whole(result: &str) -> Reply {
+    Reply::Result(result.to_owned().into())
+}
+
 /// A complete result, as its client reads it.
 pub fn result(result: &str, bridge: Bridge<'_>) -> Reply {
     match bridge.client {
         // What has such a name there is the upstream's own.
-        Era::Legacy if bridge.upstream == Some(Era::Legacy) => Reply::Result(result.to_owned()),
-        Era::Legacy => Reply::Result(splice::without(result, &MODERN_MEMBERS).unwrap_or_else(|| result.to_owned())),
+        Era::Legacy if bridge.upstream == Some(Era::Legacy) => whole(result),
+        Era::Legacy => {
+            splice::without(result, &MODERN_MEMBERS).map_or_else(|| whole(result), |text| Reply::Result(text.into()))
+        }
         Era::Modern => {
-            let Ok(raw) = serde_json::from_str::<&RawValue>(result) else { return Reply::Result(result.to_owned()) };
+            let Ok(raw) = serde_json::from_str::<&RawValue>(result) else { return whole(result) };
             let additions = Additions { server_info: Some(SERVER_INFO), result_type: true, ..Additions::default() };
-            let whole = splice::result(raw, &additions).into_owned();
+            let added = splice::result(raw, &additions).into_owned();
             if bridge.method != "resources/read" {
-                return Reply::Result(whole);
+                return Reply::Result(added.into());
             }
             // Who says nothing about keeping it may have meant anything.
             let hints = [Edit::Default("ttlMs", "0".into()), Edit::Default("cacheScope", "\"private\"".into())];
-            Reply::Result(splice::edited(&whole, &hints).unwrap_or(whole))
+            Reply::Result(splice::edited(&added, &hints).unwrap_or(added).into())
         }
     }
 }

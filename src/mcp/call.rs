@@ -32,6 +32,7 @@ use crate::model::event::Order;
 use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
 use crate::model::json::quoted;
+use crate::model::payload::Payload;
 use crate::model::policy::{OnDisconnect, Unkeyed};
 use crate::model::principal::{Principal, Scope};
 use crate::model::revision::{Era, Revision};
@@ -375,7 +376,7 @@ fn builtin_reason(verb: &str) -> String {
 
 /// What is kept of the call beside its arguments, as one object: the caller's `_meta` members that the protocol and we
 /// do not own, the trace context, and under our own names what never goes upstream as it is.
-fn stored_meta(params: &CallParams<'_>, caller: &Caller, wants_client: bool) -> Option<Arc<str>> {
+fn stored_meta(params: &CallParams<'_>, caller: &Caller, wants_client: bool) -> Option<Payload> {
     let client = &*caller.client;
     let meta = &params.meta;
     let trace = meta.trace.clone().or(caller.trace.clone());

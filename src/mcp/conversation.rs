@@ -79,7 +79,7 @@ pub struct Hold(Option<(Ticket, Kind)>);
 impl Hold {
     /// The answer was written whole.
     pub fn written(self) {
-        Answered { reply: Reply::Result(String::new()), hold: self.0, response: None }.written();
+        Answered { reply: Reply::Result(String::new().into()), hold: self.0, response: None }.written();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Results that are longer than their callers are sent: the beginning, a notice that says how to read the rest, and the
 //! rest part by part. Stores nothing and cuts nothing that is stored.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
@@ -120,7 +121,7 @@ fn beginning(result: &str, head: &Head, (bytes_max, has_output_schema): (usize, 
         }
     };
     for block in content.unwrap_or_default() {
-        match said(block) {
+        match said(block, left) {
             Some(said) => push(&said, &mut left),
             None => others += 1,
         }
@@ -153,10 +154,27 @@ fn beginning(result: &str, head: &Head, (bytes_max, has_output_schema): (usize, 
     )
 }
 
-/// The text of a block that is one.
-fn said(block: &RawValue) -> Option<String> {
+/// The text of a block that is one, or of a long one a beginning of at least so many bytes.
+fn said(block: &RawValue, bytes_min: usize) -> Option<Cow<'_, str>> {
     let members = members(block.get())?;
     let member = |name: &str| members.iter().find(|(known, _)| known == name).map(|(_, value)| *value);
     let kind = member("type").and_then(text)?;
-    (kind == "text").then(|| member("text").and_then(text).map(|text| text.into_owned()))?
+    let said = member("text").filter(|_| kind == "text")?;
+    begun(said.get(), bytes_min).map(Cow::Owned).or_else(|| text(said))
+}
+
+/// The longest an escape is: two halves of a character outside the basic plane.
+const ESCAPE_BYTES: usize = 12;
+/// The most bytes that a string spends on one byte of its text.
+const SPENT_BYTES: usize = 6;
+
+/// The beginning of a raw string that is much longer, unescaped, at least so many bytes of it: nobody unescapes 30 MB for
+/// the first few.
+fn begun(quoted: &str, bytes_min: usize) -> Option<String> {
+    let end = bytes_min * SPENT_BYTES + ESCAPE_BYTES;
+    if quoted.len() <= 2 * end || !quoted.starts_with('"') {
+        return None;
+    }
+    // A cut in the middle of an escape is no string.
+    (0..ESCAPE_BYTES).find_map(|less| serde_json::from_str(&format!("{}\"", quoted.get(..end - less)?)).ok())
 }

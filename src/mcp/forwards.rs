@@ -18,6 +18,7 @@ use super::sealing::Bound;
 use super::splice::{self, Edit};
 use crate::engine::forward::{Forward, ForwardError, Forwarded};
 use crate::model::json;
+use crate::model::payload::Payload;
 use crate::model::revision::Era;
 
 /// How long a client may take to answer the questions of a prompt or a resource.
@@ -27,11 +28,11 @@ const STATE_TTL_MS: i64 = 3_600_000;
 pub(super) struct Candidate {
     upstream: String,
     era: Option<Era>,
-    params: Arc<str>,
+    params: Payload,
 }
 
 impl Candidate {
-    pub(super) fn new(source: &Source, params: Arc<str>) -> Candidate {
+    pub(super) fn new(source: &Source, params: Payload) -> Candidate {
         Candidate { upstream: source.name.clone(), era: source.era, params }
     }
 }
@@ -60,7 +61,7 @@ impl Face {
     /// `resources/read`.
     pub(super) async fn read_resource(self: &Arc<Self>, request: Request<'_>, asker: &Asker) -> Answering {
         let Some(uri) = request.params.text("uri") else { return missing("params.uri") };
-        let params: Arc<str> = request.text().into();
+        let params: Payload = request.text().into();
         let offering = self.offering_with(&asker.principal.namespace, (Kind::Resources, &uri)).await;
         let candidates = offering.owners_of(&uri).into_iter().map(|source| Candidate::new(source, params.clone()));
         self.forward(candidates.collect(), resource_not_found(&uri, asker.era()), (request, asker)).await
@@ -91,7 +92,7 @@ impl Face {
         };
         let offering = self.offering(&asker.principal.namespace).await;
         if let Some(uri) = text("uri") {
-            let params: Arc<str> = request.text().into();
+            let params: Payload = request.text().into();
             let owners = offering.owners_of_template(&uri);
             let candidates = owners.into_iter().map(|source| Candidate::new(source, params.clone())).collect();
             return self.forward(candidates, resource_not_found(&uri, asker.era()), (request, asker)).await;
@@ -283,7 +284,7 @@ impl Plan {
 
 impl Asker {
     /// A request of this client's to an upstream.
-    pub(super) fn forward(&self, upstream: &str, method: &str, params: Arc<str>) -> Forward {
+    pub(super) fn forward(&self, upstream: &str, method: &str, params: Payload) -> Forward {
         Forward {
             upstream: upstream.to_owned(),
             method: method.to_owned(),

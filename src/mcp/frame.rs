@@ -14,12 +14,17 @@ const HEAD: &str = "{\"jsonrpc\":\"2.0\",";
 /// Appends a response with `result`, a JSON text.
 pub fn result(out: &mut String, id: &Id<'_>, result: &str) {
     out.reserve(HEAD.len() + id.raw().len() + result.len() + 20);
+    result_head(out, id);
+    out.push_str(result);
+    out.push('}');
+}
+
+/// Appends what of a response comes before its result; a brace is to follow that.
+pub fn result_head(out: &mut String, id: &Id<'_>) {
     out.push_str(HEAD);
     out.push_str("\"id\":");
     out.push_str(id.raw());
     out.push_str(",\"result\":");
-    out.push_str(result);
-    out.push('}');
 }
 
 /// Appends an error response. Without an id the member is left out, as MCP has it (2026-07-28, basic, error responses);
@@ -69,6 +74,12 @@ pub fn line(out: &mut String, message: &str) {
 /// Appends a message as an event of a stream, with an event id where streams are resumable.
 pub fn event(out: &mut String, event_id: Option<&str>, message: &str) {
     out.reserve(message.len() + 40);
+    event_head(out, event_id, message);
+    out.push_str("\n\n");
+}
+
+/// Appends an event whose message goes on after `message`; an empty line is to follow that.
+pub fn event_head(out: &mut String, event_id: Option<&str>, message: &str) {
     if let Some(event_id) = event_id {
         out.push_str("id: ");
         unbroken(out, event_id);
@@ -76,7 +87,6 @@ pub fn event(out: &mut String, event_id: Option<&str>, message: &str) {
     }
     out.push_str("event: message\ndata: ");
     unbroken(out, message);
-    out.push_str("\n\n");
 }
 
 /// Appends the first event of a resumable stream: an id and empty data, and how long to wait before reconnecting.

@@ -13,6 +13,7 @@ use super::frame;
 use super::id::Id;
 use super::progress::Rising;
 use super::reject::{RpcError, Source, code, http_status};
+use super::written::Written;
 use crate::engine::waiters::Progress;
 use crate::model::json;
 use crate::model::revision::Era;
@@ -30,7 +31,7 @@ pub struct Finished {
 impl Finished {
     /// A result, as JSON text.
     pub fn result(result: impl Into<String>) -> Finished {
-        Finished { reply: Reply::Result(result.into()), source: Source::Handler }
+        Finished { reply: Reply::Result(Written::Whole(result.into())), source: Source::Handler }
     }
 
     /// An error of ours.

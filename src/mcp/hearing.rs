@@ -18,6 +18,7 @@ use super::wishes::Wishes;
 use crate::engine::client::string_member;
 use crate::engine::notices::{self, Addressee, Notice};
 use crate::model::json;
+use crate::model::payload::Payload;
 use crate::model::principal::Principal;
 
 /// A list that clients follow.
@@ -54,12 +55,12 @@ pub enum Heard {
         /// Which.
         uri: String,
         /// The notification's parameters.
-        params: Arc<str>,
+        params: Payload,
     },
     /// A log notice, by its parameters.
-    Message(Arc<str>),
+    Message(Payload),
     /// A task of the session has another status, by the parameters that say so.
-    Task(Arc<str>),
+    Task(Payload),
     /// Something was missed, and nobody knows what.
     Missed,
 }

@@ -13,6 +13,7 @@ use super::meta::{Meta, Params};
 use super::reject::{RpcError, Source, code};
 use super::session::{InFlight, is_timeout_reason};
 use crate::engine::client::ClientContext;
+use crate::model::payload::Payload;
 use crate::model::revision::Revision;
 
 /// A result as JSON text, or an error and where it came to be.
@@ -26,9 +27,9 @@ pub struct Hello {
     /// `clientInfo.name`.
     pub client_name: Option<String>,
     /// `clientInfo`, as the client wrote it.
-    pub client_info: Option<Arc<str>>,
+    pub client_info: Option<Payload>,
     /// `capabilities`, as the client wrote them.
-    pub capabilities: Option<Arc<str>>,
+    pub capabilities: Option<Payload>,
 }
 
 impl Hello {

@@ -3,7 +3,8 @@
 //!
 //! - A message comes in: `envelope`, `id`, `meta`, `era`, `headers`, `param_headers`, `admit`, `rate`; `reject` says
 //!   why not.
-//! - Transports: `http` and `stream`, `stdio`; `frame` writes messages, `going` what comes before an answer.
+//! - Transports: `http` and `stream`, `stdio`; `frame` writes messages, `written` long ones in pieces,
+//!   `going` what comes before an answer.
 //! - Calls: `call_params`, `keys`, `call`, `conversation`, `progress`, `answer`, `builtin`; `splice` adds our members.
 //! - Questions to the client: `input`, with `request_state`; `sealed_state` for what no execution stands behind; `sealing`.
 //! - Tasks: `task`. Sessions up to 2025-11-25: `session`, and what they wish to hear: `standing`, `wishes`, `subscription`.
@@ -60,6 +61,7 @@ pub mod subscription;
 pub mod task;
 pub mod uri_template;
 pub mod wishes;
+pub mod written;
 
 #[cfg(test)]
 mod tests;

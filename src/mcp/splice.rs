@@ -2,11 +2,14 @@
 //! spelling. Never parses a foreign value into a tree, and removes only what it is told to.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
+use axum::body::Bytes;
 use serde_json::value::RawValue;
 
 use super::reject::push_json_string;
 use crate::model::json;
+use crate::model::payload::Payload;
 
 #[cfg(test)]
 mod tests;
@@ -38,9 +41,42 @@ impl<'e> Edit<'e> {
 /// Edits the object `text`; `None` when it is no object. New members come last, in the order of `edits`. Of two members
 /// with one name the later counts, as every parser in use reads them.
 pub fn edited(text: &str, edits: &[Edit<'_>]) -> Option<String> {
+    let patches = patches(text, edits)?;
+    let growth: usize = patches.iter().map(|(_, new)| new.len()).sum();
+    let mut out = String::with_capacity(text.len() + growth);
+    let mut copied = 0;
+    for (place, new) in &patches {
+        out.push_str(&text[copied..place.start]);
+        out.push_str(new);
+        copied = place.end;
+    }
+    out.push_str(&text[copied..]);
+    Some(out)
+}
+
+/// The same of a text that is shared, in pieces that share it.
+pub fn shared(text: &Payload, edits: &[Edit<'_>]) -> Option<Vec<Bytes>> {
+    let patches = patches(text, edits)?;
+    let bytes = text.bytes();
+    let mut pieces = Vec::with_capacity(2 * patches.len() + 1);
+    let mut taken = 0;
+    for (place, new) in patches {
+        pieces.push(bytes.slice(taken..place.start));
+        pieces.push(Bytes::from(new.into_owned()));
+        taken = place.end;
+    }
+    pieces.push(bytes.slice(taken..));
+    Some(pieces)
+}
+
+/// A place in a text, and what takes it.
+type Patch<'e> = (Range<usize>, Cow<'e, str>);
+
+/// What `edits` change in the object `text`, in the order of the places.
+fn patches<'e>(text: &str, edits: &'e [Edit<'_>]) -> Option<Vec<Patch<'e>>> {
     let members = json::members(text)?;
     let start_of = |value: &RawValue| value.get().as_ptr() as usize - text.as_ptr() as usize;
-    let mut replaced: Vec<(usize, usize, Cow<'_, str>)> = Vec::with_capacity(edits.len());
+    let mut patches: Vec<Patch<'e>> = Vec::with_capacity(edits.len() + 1);
     let mut added = String::new();
     for edit in edits {
         let found = members.iter().rev().find(|(name, _)| name == edit.name()).map(|(_, value)| *value);
@@ -53,7 +89,7 @@ pub fn edited(text: &str, edits: &[Edit<'_>]) -> Option<String> {
             },
         };
         match found {
-            Some(value) => replaced.push((start_of(value), value.get().len(), new)),
+            Some(value) => patches.push((start_of(value)..start_of(value) + value.get().len(), new)),
             None => {
                 if !(members.is_empty() && added.is_empty()) {
                     added.push(',');
@@ -64,23 +100,15 @@ pub fn edited(text: &str, edits: &[Edit<'_>]) -> Option<String> {
             }
         }
     }
-    replaced.sort_unstable_by_key(|(start, ..)| *start);
+    patches.sort_unstable_by_key(|(place, _)| place.start);
     let end = match members.last() {
         Some((_, value)) => start_of(value) + value.get().len(),
         None => text.find('{')? + 1,
     };
-    let growth: usize = replaced.iter().map(|(.., new)| new.len()).sum();
-    let mut out = String::with_capacity(text.len() + growth + added.len());
-    let mut copied = 0;
-    for (start, len, new) in &replaced {
-        out.push_str(&text[copied..*start]);
-        out.push_str(new);
-        copied = start + len;
+    if !added.is_empty() {
+        patches.push((end..end, added.into()));
     }
-    out.push_str(&text[copied..end]);
-    out.push_str(&added);
-    out.push_str(&text[end..]);
-    Some(out)
+    Some(patches)
 }
 
 /// The object `text` without the members of these names; `None` when it is no object. What stays keeps its bytes.
@@ -148,6 +176,19 @@ pub struct Additions<'a> {
 /// Adds to a result. A result that is no object, or needs nothing, stays as it is; a `_meta` that is no object is left
 /// alone and what belongs into it is dropped.
 pub fn result<'r>(raw: &'r RawValue, additions: &Additions<'_>) -> Cow<'r, str> {
+    let added = with_edits(raw, additions, |edits| match edits.is_empty() {
+        true => None,
+        false => edited(raw.get(), edits),
+    });
+    added.map_or(Cow::Borrowed(raw.get()), Cow::Owned)
+}
+
+/// The same of a long result, in pieces that share it. `raw` is what `result` says.
+pub fn long_result(result: &Payload, raw: &RawValue, additions: &Additions<'_>) -> Vec<Bytes> {
+    with_edits(raw, additions, |edits| shared(result, edits)).unwrap_or_else(|| vec![result.bytes()])
+}
+
+fn with_edits<T>(raw: &RawValue, additions: &Additions<'_>, edit: impl FnOnce(&[Edit<'_>]) -> T) -> T {
     let mut meta = Vec::with_capacity(2);
     if let Some(execution) = additions.execution {
         meta.push(Edit::Set(EXECUTION_MEMBER, execution.into()));
@@ -167,10 +208,7 @@ pub fn result<'r>(raw: &'r RawValue, additions: &Additions<'_>) -> Cow<'r, str> 
     if !meta.is_empty() {
         edits.push(Edit::Within("_meta", &meta));
     }
-    if edits.is_empty() {
-        return Cow::Borrowed(raw.get());
-    }
-    edited(raw.get(), &edits).map_or(Cow::Borrowed(raw.get()), Cow::Owned)
+    edit(&edits)
 }
 
 /// Gives a tool definition another name; everything else keeps its bytes. `None` when it is no object.

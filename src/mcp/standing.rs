@@ -16,7 +16,7 @@ use super::session::Session;
 use super::subscription::Subscription;
 use crate::engine::client::ClientContext;
 use crate::engine::forward::{Forward, Forwarded};
-use crate::store::SessionChanged;
+use crate::store::{Payload, SessionChanged};
 
 /// How long `logging/setLevel` waits for upstreams; slower ones learn the level a moment later.
 const LEVEL_PATIENCE: Duration = Duration::from_secs(5);
@@ -40,7 +40,7 @@ impl Face {
         let client = ClientContext { log_level: Some(level.as_str().to_owned()), ..(*asker.client).clone() };
         let asker = Asker { client: Arc::new(client), ..asker.clone() };
         let offering = self.offering_now(&asker.principal.namespace);
-        let params: Arc<str> = request.text().into();
+        let params: Payload = request.text().into();
         let sources = offering.sources.iter().filter(|source| source.declared.logging);
         let forwards: Vec<_> =
             sources.map(|source| asker.forward(&source.name, request.method, params.clone())).collect();
@@ -79,7 +79,7 @@ impl Face {
         if wishes.count() >= self.engine.settings().sessions.subscriptions_max {
             return Finished::error(too_many()).into();
         }
-        let params: Arc<str> = request.text().into();
+        let params: Payload = request.text().into();
         let (face, asker) = (self.clone(), asker.clone());
         Answering::Going(Going::begin(asker.withdrawn.clone(), false, |_| async move {
             let _expected = wishes.expect(&uri);
@@ -122,7 +122,7 @@ impl Face {
     pub(super) async fn subscribed(
         &self,
         uri: &str,
-        params: Arc<str>,
+        params: Payload,
         asker: &Asker,
     ) -> Result<(Subscription, Finished), Finished> {
         let offering = self.offering(&asker.principal.namespace).await;

@@ -78,8 +78,17 @@ async fn write<W: AsyncWrite + Unpin>(mut output: W, mut inbox: mpsc::Receiver<O
     let mut lines = String::new();
     while inbox.recv_many(&mut waiting, LINES_AT_ONCE).await > 0 {
         lines.clear();
-        waiting.iter().for_each(|outgoing| lines.push_str(&outgoing.line));
         let written = async {
+            for outgoing in &waiting {
+                lines.push_str(&outgoing.line);
+                if !outgoing.rest.is_empty() {
+                    output.write_all(lines.as_bytes()).await?;
+                    lines.clear();
+                    for piece in &outgoing.rest {
+                        output.write_all(piece).await?;
+                    }
+                }
+            }
             output.write_all(lines.as_bytes()).await?;
             output.flush().await
         };

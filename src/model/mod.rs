@@ -10,6 +10,7 @@ pub mod execution;
 pub mod header_arguments;
 pub mod id;
 pub mod json;
+pub mod payload;
 pub mod policy;
 pub mod principal;
 pub mod redact;

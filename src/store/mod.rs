@@ -22,6 +22,7 @@ pub mod transfer;
 pub mod verify;
 mod worker;
 
+pub use crate::model::payload::Payload;
 pub use input::{
     AnswerInputs, AnsweredInputs, Ask, Asked, Fate, InputOutcome, InputRow, NewAnswer, NewQuestion, SealingKey,
     WantedKeys,
@@ -110,9 +111,6 @@ impl Error {
 
 /// A result of the store.
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// Exact JSON text. Shared, since the answer to the caller and the stored row are the same bytes.
-pub type Payload = Arc<str>;
 
 /// Which payload of an execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

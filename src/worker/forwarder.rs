@@ -99,7 +99,7 @@ impl Forwarder for UpstreamForwarder {
 
 fn forwarded(answer: Result<Answer, CallError>) -> Result<Forwarded, ForwardError> {
     match answer {
-        Ok(Answer::Result(result)) => Ok(Forwarded::Result(one_line(result.get()).into())),
+        Ok(Answer::Result(result)) => Ok(Forwarded::Result(result.one_line())),
         Ok(Answer::Error(error)) => Ok(Forwarded::Error(one_line(error.get()).into())),
         Err(CallError::NotStarted { reason }) => Err(ForwardError::Unreachable(reason)),
         Err(CallError::Lost { reason }) => Err(ForwardError::Lost(reason)),

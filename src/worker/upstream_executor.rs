@@ -102,11 +102,11 @@ impl UpstreamExecutor {
                 Err(error) => return failure(error, self.reach),
             };
             // Before 2026-07-28 a member of that name is the tool's own.
-            let kind = if revision.is_modern() { result_type(result.get()) } else { "complete".into() };
+            let kind = if revision.is_modern() { result_type(&result) } else { "complete".into() };
             match kind.as_ref() {
-                "complete" => return Outcome::Result(one_line(result.get()).into()),
-                "task" => return task::follow(attempt, &self.engine, (result.get(), keeper)).await,
-                "input_required" => match rounds::read(result.get()) {
+                "complete" => return Outcome::Result(result.one_line()),
+                "task" => return task::follow(attempt, &self.engine, (&result, keeper)).await,
+                "input_required" => match rounds::read(&result) {
                     Some(Asked { questions, state }) if !questions.is_empty() => {
                         return Outcome::InputRequired { questions, state };
                     }
@@ -172,7 +172,7 @@ fn meta(job: &Job) -> Option<Vec<(String, Box<RawValue>)>> {
 
 fn of_answer(answer: Answer) -> Outcome {
     match answer {
-        Answer::Result(result) => Outcome::Result(one_line(result.get()).into()),
+        Answer::Result(result) => Outcome::Result(result.one_line()),
         Answer::Error(error) => Outcome::RpcError(one_line(error.get()).into()),
     }
 }

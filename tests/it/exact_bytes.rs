@@ -184,6 +184,11 @@ async fn passes(target: &Target, place: &str) {
             assert!(received.contains(&format!(r#""arguments":{arguments}"#)), "{received} through {place}");
             assert!(received.contains(r#""kit.example/n":1.0,"kit.example/s":"\u00e9""#), "{received} through {place}");
         }
+        // So long that it is never put into one text with its message.
+        let long = format!(r#"{{"long":"{}" ,"n":1.0}}"#, r"é\n\u00e9".repeat(20_000));
+        let (expected, answer) = (direct.call("echo", &long).await, door.call("echo", &long).await);
+        let same = without_additions(result(&answer)) == without_additions(result(&expected));
+        assert!(same && texts(&answer)[0] == long, "{} bytes through {place}", answer.len());
         // No text, so no arguments; but who sent it is told, and does not wait in vain.
         let refused = door.call("echo", r#"{"half a pair":"\ud83d"}"#).await;
         assert!(error(&refused).contains("-32700") && refused.contains("\"id\":"), "{refused} through {place}");

@@ -189,4 +189,9 @@ async fn a_stream_is_its_principals_and_its_session_counts_and_can_be_closed() {
         "2025-11-25",
         "there is room again"
     );
+    // A long answer comes as one event.
+    let long = "é\n".repeat(50_000);
+    let call = json!({"name": "demo_echo", "arguments": {"message": long}});
+    let said = second.ask(&message(json!(3), "tools/call", call)).await;
+    assert!(said["result"]["content"][0]["text"] == long.as_str(), "{} bytes", said.to_string().len());
 }

@@ -15,6 +15,7 @@ mod cases_deadline;
 mod cases_disconnect;
 mod cases_duplicates;
 mod cases_large;
+mod cases_large_memory;
 mod cases_limits;
 mod cases_proxy;
 mod cases_retention;

@@ -1,6 +1,7 @@
 //! What passes between eras: errors, results, and questions in the place of an error.
 
 use super::*;
+use crate::mcp::written::Written;
 
 fn bridge(method: &'static str, upstream: Era, client: Era) -> Bridge<'static> {
     Bridge { method, upstream: Some(upstream), client }
@@ -12,17 +13,22 @@ const READ: &str = "resources/read";
 fn a_modern_result_loses_its_own_members_for_a_legacy_client_and_no_byte_else() {
     let told = r#"{"resultType":"complete","contents":[{"uri":"x:1","n":1.0}],"ttlMs":5,"cacheScope":"public","_meta":{"a":1e2}}"#;
     let reply = result(told, bridge(READ, Era::Modern, Era::Legacy));
-    assert_eq!(reply, Reply::Result(r#"{"contents":[{"uri":"x:1","n":1.0}],"_meta":{"a":1e2}}"#.to_owned()));
+    assert_eq!(reply, Reply::Result(r#"{"contents":[{"uri":"x:1","n":1.0}],"_meta":{"a":1e2}}"#.to_owned().into()));
 }
 
 #[test]
 fn a_modern_client_gets_what_its_revision_requires_and_an_upstreams_own_word_stays() {
-    let Reply::Result(plain) = result(r#"{"contents":[]}"#, bridge(READ, Era::Legacy, Era::Modern)) else { panic!() };
+    let Reply::Result(Written::Whole(plain)) = result(r#"{"contents":[]}"#, bridge(READ, Era::Legacy, Era::Modern))
+    else {
+        panic!()
+    };
     assert!(plain.contains(r#""resultType":"complete""#) && plain.contains(r#""ttlMs":0,"cacheScope":"private""#));
     let own = r#"{"contents":[],"resultType":"complete","ttlMs":7,"cacheScope":"public"}"#;
-    let Reply::Result(kept) = result(own, bridge(READ, Era::Modern, Era::Modern)) else { panic!() };
+    let Reply::Result(Written::Whole(kept)) = result(own, bridge(READ, Era::Modern, Era::Modern)) else { panic!() };
     assert!(kept.starts_with(own.trim_end_matches('}')), "{kept}");
-    let Reply::Result(prompt) = result(r#"{"messages":[]}"#, bridge("prompts/get", Era::Legacy, Era::Modern)) else {
+    let Reply::Result(Written::Whole(prompt)) =
+        result(r#"{"messages":[]}"#, bridge("prompts/get", Era::Legacy, Era::Modern))
+    else {
         panic!()
     };
     assert!(!prompt.contains("ttlMs"), "{prompt}");

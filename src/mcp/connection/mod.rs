@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use axum::body::Bytes;
 use opentelemetry::trace::SpanKind;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -33,6 +34,7 @@ use super::requests::Request;
 use super::session::{Flight, InFlight};
 use super::stream::carries_message;
 use super::wishes::Wishes;
+use super::written;
 use crate::engine::client::ClientContext;
 use crate::model::principal::Principal;
 use crate::model::revision::{Era, Revision};
@@ -68,8 +70,10 @@ pub struct Connection {
 
 /// A message on its way to the client.
 pub struct Outgoing {
-    /// The message and a line break.
+    /// The message and a line break; of a long one what was put together of it.
     pub line: String,
+    /// The rest of a long message and a line break.
+    pub rest: Vec<Bytes>,
     /// Told once the line is written.
     pub hold: Option<Hold>,
 }
@@ -323,9 +327,12 @@ impl Connection {
             },
         };
         let (reply, hold) = answered.split();
-        let mut message = String::new();
-        reply.write(&mut message, id);
-        self.send(&message, Some(hold)).await;
+        let written::Outgoing { head, mut rest } = reply.message(id);
+        if rest.is_empty() {
+            return self.send(&head, Some(hold)).await;
+        }
+        rest.push(Bytes::from_static(b"\n"));
+        let _ = self.outbox.send(Outgoing { line: head, rest, hold: Some(hold) }).await;
     }
 
     /// The error of a message that has no place on this kind of connection, and the id it is answered under.
@@ -363,6 +370,6 @@ impl Connection {
         let mut line = String::with_capacity(message.len() + 1);
         frame::line(&mut line, message);
         // A closed outbox means that the client is gone; the hold drops as unanswered.
-        let _ = self.outbox.send(Outgoing { line, hold }).await;
+        let _ = self.outbox.send(Outgoing { line, rest: Vec::new(), hold }).await;
     }
 }

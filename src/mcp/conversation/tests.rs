@@ -13,6 +13,7 @@ use crate::engine::tests::rig::{Rig, UPSTREAM, at_once, call, soon};
 use crate::mcp::call::Caller;
 use crate::mcp::face::{Face, Settings};
 use crate::mcp::task::offer::Offer;
+use crate::mcp::written::Written;
 use crate::model::policy::{OnTaskExpiry, Policy};
 use crate::model::trace::TraceContext;
 use crate::store::TaskVariant;
@@ -69,7 +70,7 @@ async fn answered(makes_a_task: bool) -> Value {
     assert_eq!(parked, Parked::Waiting);
     // The caller looks only now: all of it is there at once.
     let Step::Answer(answered) = soon(conversation.step()).await else { panic!("no answer") };
-    let Reply::Result(result) = &answered.reply else { panic!("no result") };
+    let Reply::Result(Written::Whole(result)) = &answered.reply else { panic!("no result") };
     serde_json::from_str(result).unwrap()
 }
 

@@ -42,6 +42,21 @@ fn a_cut_answer_begins_as_the_result_does_and_says_how_to_read_the_rest() {
     assert!(cut_result["content"][0]["text"].as_str().unwrap().starts_with("{\"rows\":[1,1"));
 }
 
+#[test]
+fn the_beginning_of_a_long_text_is_found_without_its_end_wherever_it_is_cut() {
+    for (unit, escaped) in
+        [("a", "a"), ("é", "é"), ("\n", "\\n"), ("\\", "\\\\"), ("\u{1}", "\\u0001"), ("😀", "\\ud83d\\ude00")]
+    {
+        for shift in 0..ESCAPE_BYTES {
+            let quoted = format!("\"{}{}\"", "x".repeat(shift), escaped.repeat(9_000));
+            let begun = begun(&quoted, 100).expect("a beginning");
+            let whole = format!("{}{}", "x".repeat(shift), unit.repeat(9_000));
+            assert!(begun.len() >= 100 && begun.len() < 3_000 && whole.starts_with(&begun), "{escaped} {shift}");
+        }
+    }
+    assert_eq!((begun("\"short\"", 100), begun(&"1".repeat(9_000), 100)), (None, None));
+}
+
 proptest! {
     #[test]
     fn a_cut_answer_is_never_longer_than_it_may_be(text in "\\PC{0,4000}", controls in "[\u{0}-\u{1f}\"\\\\]{0,3000}") {

@@ -64,13 +64,14 @@ impl Pairs {
             connection,
             inbox,
             first: Some(first),
+            rest: Vec::new().into_iter(),
             hold: None,
             hello_until: tokio::time::Instant::now() + HELLO_WITHIN,
             _closing: closing,
         };
         let stream = futures_util::stream::unfold(streaming, |mut streaming| async move {
             let chunk = streaming.next().await?;
-            Some((Ok::<_, Infallible>(Bytes::from(chunk)), streaming))
+            Some((Ok::<_, Infallible>(chunk), streaming))
         });
         spans::stream(&self.face, request.headers(), sse(Body::from_stream(stream)))
     }
@@ -120,13 +121,23 @@ struct Streaming {
     inbox: mpsc::Receiver<Outgoing>,
     first: Option<String>,
     hold: Option<Hold>,
+    /// What is left of a long message.
+    rest: std::vec::IntoIter<Bytes>,
     hello_until: tokio::time::Instant,
     _closing: Closing,
 }
 
 impl Streaming {
-    /// The next piece to write. What was written before counts as written once this is asked for.
-    async fn next(&mut self) -> Option<String> {
+    /// The next piece to write.
+    async fn next(&mut self) -> Option<Bytes> {
+        match self.rest.next() {
+            Some(piece) => Some(piece),
+            None => self.told().await.map(Bytes::from),
+        }
+    }
+
+    /// What comes next. What was written before counts as written once this is asked for.
+    async fn told(&mut self) -> Option<String> {
         if let Some(hold) = self.hold.take() {
             hold.written();
         }
@@ -139,10 +150,17 @@ impl Streaming {
             biased;
             () = self.connection.ended() => None,
             outgoing = self.inbox.recv() => {
-                let Outgoing { line, hold } = outgoing?;
+                let Outgoing { line, mut rest, hold } = outgoing?;
                 self.hold = hold;
                 let mut event = String::new();
-                frame::event(&mut event, None, line.trim_end());
+                if rest.is_empty() {
+                    frame::event(&mut event, None, line.trim_end());
+                } else {
+                    frame::event_head(&mut event, None, &line);
+                    // Its own line break ends the line, this one the event.
+                    rest.push(Bytes::from_static(b"\n"));
+                    self.rest = rest.into_iter();
+                }
                 Some(event)
             }
             () = self.face.draining.cancelled() => None,

@@ -30,7 +30,7 @@ struct Scripted {
 #[async_trait]
 impl Forwarder for Scripted {
     async fn forward(&self, request: Forward, on_progress: OnProgress<'_>) -> Result<Forwarded, ForwardError> {
-        let params = request.params.clone().unwrap_or_default();
+        let params = request.params.clone().unwrap_or_else(|| "".into());
         self.asked.lock().unwrap().push((format!("{} {}", request.upstream, request.method), params.to_string()));
         on_progress(Progress { progress: 1.0, total: None, message: Some("half".into()) });
         (self.script)(&request)
@@ -101,7 +101,7 @@ impl Scene {
     async fn answer(&self, asker: &Asker, method: &str, params: Value) -> Value {
         let finished = soon(self.ask(asker, method, params).await.end()).await;
         match finished.reply {
-            Reply::Result(text) => json!({ "result": serde_json::from_str::<Value>(&text).unwrap() }),
+            Reply::Result(text) => json!({ "result": serde_json::from_str::<Value>(&text.into_whole()).unwrap() }),
             Reply::RawError(text) => json!({ "error": serde_json::from_str::<Value>(&text).unwrap() }),
             Reply::Error(error) => {
                 let mut text = String::new();

@@ -176,3 +176,25 @@ fn members_are_taken_out_and_the_rest_keeps_its_bytes() {
     assert_eq!(without(r#"{ "a":1 }"#, &["x"]).as_deref(), Some(r#"{ "a":1 }"#));
     assert_eq!(without("[]", &["x"]), None);
 }
+
+#[test]
+fn a_long_result_is_added_to_without_being_copied() {
+    use crate::model::payload::{LONG_BYTES, Payload};
+
+    let long = "x".repeat(LONG_BYTES);
+    for text in [
+        format!("{{\"a\":\"{long}\"}}"),
+        format!("{{\"_meta\":{{\"b\":1.0}},\"a\":\"{long}\",\"resultType\":\"x\"}}"),
+        format!("[\"{long}\"]"),
+    ] {
+        let payload = Payload::from(text);
+        let raw: &RawValue = serde_json::from_str(&payload).unwrap();
+        let additions =
+            Additions { execution: Some("{\"id\":\"e\"}"), server_info: Some("{}"), result_type: true, cache: None };
+        let pieces = long_result(&payload, raw, &additions);
+        assert_eq!(pieces.concat(), result(raw, &additions).as_bytes());
+        let within = payload.as_bytes().as_ptr_range();
+        let kept = pieces.iter().filter(|piece| piece.len() > LONG_BYTES);
+        assert_eq!(kept.filter(|piece| within.contains(&piece.as_ptr())).count(), 1);
+    }
+}

@@ -25,6 +25,7 @@ use super::conversation::{Answered, Conversation, Hold, Step};
 use super::frame;
 use super::http::{Exchange, status_of};
 use super::id::Id;
+use super::written::Outgoing;
 use crate::model::revision::{Era, Revision};
 
 /// What a short wait brought.
@@ -76,11 +77,8 @@ pub(super) async fn end_of(begun: Begun) -> Answered {
 /// The answer as one JSON body.
 pub(super) fn json_answer(id: &Id<'_>, answered: Answered, era: Era) -> Response {
     let (reply, hold) = answered.split();
-    let mut text = String::new();
-    reply.write(&mut text, id);
     let status = status_of(&reply, era);
-    let body = Whole { bytes: Some(Bytes::from(text)), hold: Some(hold) };
-    let mut response = Response::new(Body::new(body));
+    let mut response = Response::new(Body::new(Whole::of(reply.message(id), hold)));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
@@ -93,7 +91,14 @@ const PIECE_BYTES: usize = 64 << 10;
 /// A body of one answer that knows whether it was taken whole.
 struct Whole {
     bytes: Option<Bytes>,
+    rest: std::vec::IntoIter<Bytes>,
     hold: Option<Hold>,
+}
+
+impl Whole {
+    fn of(Outgoing { head, rest }: Outgoing, hold: Hold) -> Whole {
+        Whole { bytes: Some(Bytes::from(head)), rest: rest.into_iter(), hold: Some(hold) }
+    }
 }
 
 impl http_body::Body for Whole {
@@ -107,6 +112,10 @@ impl http_body::Body for Whole {
             self.bytes = Some(rest);
             return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
+        self.bytes = self.rest.next();
+        if self.bytes.is_some() {
+            return Poll::Ready(Some(Ok(Frame::data(rest))));
+        }
         if let Some(hold) = self.hold.take() {
             hold.written();
         }
@@ -118,7 +127,8 @@ impl http_body::Body for Whole {
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+        let bytes = self.bytes.iter().chain(self.rest.as_slice());
+        SizeHint::with_exact(bytes.map(|bytes| bytes.len() as u64).sum())
     }
 }
 
@@ -134,22 +144,26 @@ pub(super) struct Talk {
 
 /// The answer as a stream of its own, although it is there already. Nothing to resume: it comes in one piece.
 pub(super) fn of_answer(id: &Id<'_>, answered: Answered) -> Response {
-    let mut event = String::new();
-    push_answer_event(&mut event, None, id, &answered.reply);
-    sse_answer(event, answered)
+    sse_answer(String::new(), None, id, answered)
 }
 
-/// Appends an answer as an event.
-fn push_answer_event(out: &mut String, event_id: Option<&str>, id: &Id<'_>, reply: &Reply) {
-    let mut message = String::new();
-    reply.write(&mut message, id);
-    frame::event(out, event_id, &message);
+/// An answer as an event, after other events.
+fn answer_event(events: String, event_id: Option<&str>, id: &Id<'_>, reply: &Reply) -> Outgoing {
+    let Outgoing { head: message, mut rest } = reply.message(id);
+    let mut head = events;
+    if rest.is_empty() {
+        frame::event(&mut head, event_id, &message);
+    } else {
+        frame::event_head(&mut head, event_id, &message);
+        rest.push(Bytes::from_static(b"\n\n"));
+    }
+    Outgoing { head, rest }
 }
 
 /// A stream of what is there already; the last event is the answer.
-fn sse_answer(events: String, answered: Answered) -> Response {
-    let (_, hold) = answered.split();
-    sse(Body::new(Whole { bytes: Some(Bytes::from(events)), hold: Some(hold) }))
+fn sse_answer(events: String, event_id: Option<&str>, id: &Id<'_>, answered: Answered) -> Response {
+    let (reply, hold) = answered.split();
+    sse(Body::new(Whole::of(answer_event(events, event_id, id, &reply), hold)))
 }
 
 /// Progress messages came with 2025-03-26.

@@ -19,7 +19,7 @@ use super::super::id::Id;
 use super::super::session::{LISTENING, Session};
 use super::super::task::create::Related;
 use super::resumable::{Context, Resumable, end_id, parse};
-use super::{Talk, listening, push_answer_event, sse, sse_answer, talking};
+use super::{Talk, listening, sse, sse_answer, talking};
 use crate::engine::{self, Engine};
 use crate::model::policy::OnDisconnect;
 use crate::model::principal::Principal;
@@ -95,14 +95,13 @@ struct Resumed<'a> {
 }
 
 impl Resumed<'_> {
-    async fn go_on(mut self, opening: &StreamRow, context: Context, id: &Id<'_>) -> Result<Response, NotResumed> {
+    async fn go_on(self, opening: &StreamRow, context: Context, id: &Id<'_>) -> Result<Response, NotResumed> {
         let end_id = end_id(&opening.stream);
         let mut ticket = match self.face.engine.resume(opening.execution, self.principal).await {
             Ok(ticket) => ticket,
             Err(error @ engine::Error::NotFound(_)) => {
                 let answered = Answered::of(Reply::Error(answer::refused(&error)));
-                push_answer_event(&mut self.replay, Some(&end_id), id, &answered.reply);
-                return Ok(sse_answer(self.replay, answered));
+                return Ok(sse_answer(self.replay, Some(&end_id), id, answered));
             }
             // No answer to the request: the client may come again.
             Err(error) => return Err(error.into()),
@@ -143,8 +142,7 @@ impl Resumed<'_> {
                 // Whoever still writes the stream to a line that is dead stops.
                 let token = self.session.take_stream(&opening.stream);
                 self.session.leave_stream(&opening.stream, &token);
-                push_answer_event(&mut self.replay, Some(&end_id), id, &answered.reply);
-                sse_answer(self.replay, answered)
+                sse_answer(self.replay, Some(&end_id), id, answered)
             }
             Begun::Waiting(conversation) => {
                 let talk = Talk { conversation, early: None, exchange };

@@ -15,7 +15,7 @@ use super::super::frame;
 use super::super::http::Exchange;
 use super::super::id::Id;
 use super::resumable::{Resumable, end_id, linger};
-use super::{Talk, carries_message, push_answer_event, sse};
+use super::{Talk, answer_event, carries_message, sse};
 use crate::engine::notices::Notice;
 use crate::engine::waiters::Progress;
 
@@ -39,13 +39,14 @@ pub(super) fn stream(
         id: id.clone().into_owned(),
         talk: Some(talk),
         hold: None,
+        rest: Vec::new().into_iter(),
         first,
         resumable,
         poll_at: poll_after.map(|after| Instant::now() + after),
     };
     let stream = futures_util::stream::unfold(state, |mut state| async move {
         let chunk = state.next().await?;
-        Some((Ok::<_, Infallible>(Bytes::from(chunk)), state))
+        Some((Ok::<_, Infallible>(chunk), state))
     });
     sse(Body::from_stream(stream))
 }
@@ -55,6 +56,8 @@ struct Streaming {
     id: Id<'static>,
     talk: Option<Talk>,
     hold: Option<Hold>,
+    /// What is left of the answer.
+    rest: std::vec::IntoIter<Bytes>,
     first: Option<String>,
     resumable: Option<Resumable>,
     poll_at: Option<Instant>,
@@ -72,8 +75,16 @@ enum Turn {
 }
 
 impl Streaming {
-    /// The next piece to write. The answer counts as written once the piece after it is asked for.
-    async fn next(&mut self) -> Option<String> {
+    /// The next piece to write.
+    async fn next(&mut self) -> Option<Bytes> {
+        match self.rest.next() {
+            Some(piece) => Some(piece),
+            None => self.told().await.map(Bytes::from),
+        }
+    }
+
+    /// What comes next. The answer counts as written once the piece after it is asked for.
+    async fn told(&mut self) -> Option<String> {
         if let Some(hold) = self.hold.take() {
             hold.written();
         }
@@ -107,10 +118,11 @@ impl Streaming {
                         return None;
                     }
                     let event_id = self.resumable.as_ref().map(|resumable| end_id(&resumable.stream));
-                    let mut event = String::new();
-                    push_answer_event(&mut event, event_id.as_deref(), &self.id, &answered.reply);
-                    self.hold = Some(answered.split().1);
-                    return Some(event);
+                    let (reply, hold) = answered.split();
+                    let event = answer_event(String::new(), event_id.as_deref(), &self.id, &reply);
+                    self.hold = Some(hold);
+                    self.rest = event.rest.into_iter();
+                    return Some(event.head);
                 }
                 Turn::Quiet => {
                     return Some(match &talk.exchange.token {

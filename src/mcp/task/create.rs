@@ -76,10 +76,11 @@ impl Face {
             self.dressed(task, era).await
         };
         let shown = opened.await.map_err(|(_, error)| error)?;
-        Ok(Reply::Result(match wish.variant {
+        let created = match wish.variant {
             TaskVariant::Extension => shown.seen().extension(Form::Created),
             TaskVariant::Experimental => shown.seen().created(),
-        }))
+        };
+        Ok(Reply::Result(created.into()))
     }
 
     /// `tasks/result` of 2025-11-25: waits for the end of the task, and is answered as the call would have been.

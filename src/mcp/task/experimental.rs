@@ -62,7 +62,7 @@ pub fn related(object: &str, id: ExecutionId) -> String {
 /// The answer to `tasks/result`: what the call would have been answered, and to which task it belongs.
 pub fn result(reply: Reply, id: ExecutionId) -> Reply {
     match reply {
-        Reply::Result(result) => Reply::Result(related(&result, id)),
+        Reply::Result(result) => Reply::Result(related(&result.into_whole(), id).into()),
         error => error,
     }
 }

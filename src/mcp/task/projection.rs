@@ -118,7 +118,8 @@ impl Seen<'_> {
                     push_requests(&mut out, self.questions);
                 }
                 (Status::Completed, Some(Reply::Result(result))) => {
-                    let _ = write!(out, ",\"result\":{result}");
+                    out.push_str(",\"result\":");
+                    result.push(&mut out);
                 }
                 (Status::Failed, Some(Reply::RawError(error))) => {
                     let _ = write!(out, ",\"error\":{error}");

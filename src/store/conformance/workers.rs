@@ -170,7 +170,7 @@ pub(super) async fn a_step_is_stored_once_by_whoever_holds_the_lease(ground: &dy
     same!(scene.store.keep(step(id, 2, "pay", "null")).await?, KeepOutcome::Stored);
     same!(scene.store.keep(step(id, 2, "third", "4")).await?, KeepOutcome::Full);
     let mut steps = scene.store.progressed(id).await?.steps;
-    steps.sort();
+    steps.sort_by(|(one, _), (other, _)| one.cmp(other));
     same!(steps, [("pay".to_owned(), "null".into()), ("reserve".to_owned(), exact.into())]);
     scene.complete(id, 2, "1").await?;
     same!(scene.store.keep(step(id, 2, "pay", "2")).await?, KeepOutcome::Refused(Answer::Ended));

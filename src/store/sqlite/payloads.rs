@@ -27,6 +27,8 @@ pub(super) fn insert(
 
 const SELECT: &str = "SELECT chunk, body FROM payloads WHERE execution_id = ?1 AND kind = ?2 ORDER BY chunk";
 
+const LAST: &str = "SELECT max(chunk) FROM payloads WHERE execution_id = ?1 AND kind = ?2";
+
 /// A payload of `id`.
 pub(super) fn read(connection: &Connection, id: ExecutionId, kind: PayloadKind) -> Sql<Option<Payload>> {
     let mut statement = connection.prepare_cached(SELECT)?;
@@ -44,6 +46,13 @@ pub(super) fn read(connection: &Connection, id: ExecutionId, kind: PayloadKind) 
         match &mut text {
             None => text = Some(row.get(1)?),
             Some(text) => {
+                if expected == 2 {
+                    // What is put together is there once: a text that grows would be moved, and there twice meanwhile. No
+                    // piece is longer than the first but for a character.
+                    let values = params![IdText::execution(id), kind.as_str()];
+                    let last: i64 = connection.prepare_cached(LAST)?.query_row(values, |row| row.get(0))?;
+                    let _ = text.try_reserve_exact(last.max(0) as usize * (text.len() + 4));
+                }
                 let value = row.get_ref(1)?;
                 text.push_str(value.as_str().map_err(|_| Fault::damaged(format!("a payload of execution {id}")))?);
             }

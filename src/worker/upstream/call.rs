@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::asides::{Aside, Caller};
 use super::keeper::Keeper;
 use super::message;
+use crate::model::payload::Payload;
 use crate::model::revision::Revision;
 
 /// A call to one tool of an upstream.
@@ -52,7 +53,7 @@ pub struct Progress {
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// The whole `result` object, byte for byte.
-    Result(Box<RawValue>),
+    Result(Payload),
     /// The whole JSON-RPC `error` object, byte for byte; or one of ours (codes -31413, -31501) where the tool ran
     /// but its result cannot be passed on.
     Error(Box<RawValue>),

@@ -50,7 +50,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
                     self.line = Vec::new();
                     self.skipping = Some(scan);
                 }
-                None => self.line.extend_from_slice(part),
+                None => append(&mut self.line, part, self.max_bytes),
             }
             let used = line_break.map_or(chunk.len(), |at| at + 1);
             self.reader.consume(used);
@@ -66,6 +66,20 @@ impl<R: AsyncRead + Unpin> Frames<R> {
             None => Frame::Whole(std::mem::take(&mut self.line)),
         }
     }
+}
+
+/// From this length on a message gets room for the longest one at once.
+const GROWS_TO_BYTES: usize = 1 << 20;
+
+/// Appends to a message that is being read. A buffer that doubles is there twice while it is moved, and half empty in the
+/// end; room that is never written to takes no memory.
+pub(super) fn append(message: &mut Vec<u8>, part: &[u8], max_bytes: usize) {
+    let len = message.len() + part.len();
+    if len > message.capacity() && len > GROWS_TO_BYTES {
+        // Where there is not so much room it grows as any other buffer does.
+        let _ = message.try_reserve_exact(max_bytes.saturating_sub(message.len()));
+    }
+    message.extend_from_slice(part);
 }
 
 /// Finds the `id` member of the outermost object of a text that is too long to keep.

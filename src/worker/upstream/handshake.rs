@@ -43,7 +43,7 @@ pub(super) fn discover_params() -> String {
 ///
 /// # Errors
 /// Says why the conversation cannot go on: unreadable, or a revision that is none of ours.
-pub(super) fn read_initialize(result: &RawValue) -> Result<ServerFacts, String> {
+pub(super) fn read_initialize(result: &str) -> Result<ServerFacts, String> {
     #[derive(Deserialize)]
     struct Wire<'a> {
         #[serde(borrow, rename = "protocolVersion")]
@@ -55,7 +55,7 @@ pub(super) fn read_initialize(result: &RawValue) -> Result<ServerFacts, String> 
         #[serde(default)]
         instructions: Option<String>,
     }
-    let wire: Wire = serde_json::from_str(result.get()).map_err(|_| "its answer to initialize cannot be read")?;
+    let wire: Wire = serde_json::from_str(result).map_err(|_| "its answer to initialize cannot be read")?;
     match Revision::find(&wire.version) {
         Some(revision) if !revision.is_modern() => Ok(ServerFacts {
             revision,
@@ -68,7 +68,7 @@ pub(super) fn read_initialize(result: &RawValue) -> Result<ServerFacts, String> 
 }
 
 /// Reads the result of `server/discover`; `None` if it shares no modern revision with us.
-pub(super) fn read_discover(result: &RawValue) -> Option<ServerFacts> {
+pub(super) fn read_discover(result: &str) -> Option<ServerFacts> {
     #[derive(Deserialize)]
     struct Wire<'a> {
         #[serde(rename = "supportedVersions")]
@@ -85,7 +85,7 @@ pub(super) fn read_discover(result: &RawValue) -> Option<ServerFacts> {
         #[serde(borrow, default, rename = "io.modelcontextprotocol/serverInfo")]
         server_info: Option<&'a RawValue>,
     }
-    let wire: Wire = serde_json::from_str(result.get()).ok()?;
+    let wire: Wire = serde_json::from_str(result).ok()?;
     wire.versions.iter().any(|version| version == Revision::MODERN.name()).then(|| ServerFacts {
         revision: Revision::MODERN,
         server_info: wire.meta.and_then(|meta| meta.server_info).map(ToOwned::to_owned),

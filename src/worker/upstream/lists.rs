@@ -119,10 +119,10 @@ struct Page {
     keeping: Option<Keeping>,
 }
 
-fn read_page(result: &RawValue, member: &str) -> Option<Page> {
+fn read_page(result: &str, member: &str) -> Option<Page> {
     let mut items = None;
     let (mut next, mut ttl_ms, mut scope) = (None, None, None);
-    for (name, value) in json::members(result.get())? {
+    for (name, value) in json::members(result)? {
         match name.as_ref() {
             name if name == member => items = Some(serde_json::from_str(value.get()).ok()?),
             "nextCursor" => next = json::text(value).map(Cow::into_owned),

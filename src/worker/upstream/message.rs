@@ -2,6 +2,7 @@
 //! further than the envelope, so that what passes through keeps its bytes.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,6 +10,7 @@ use serde_json::value::RawValue;
 use super::call::{Answer, Progress};
 use super::request::Request;
 use crate::model::json::quoted;
+use crate::model::payload::{LONG_BYTES, Payload};
 use crate::model::revision::Revision;
 
 /// What stands before the names of our own members of `_meta`, which no server sees unless we put them there.
@@ -27,7 +29,7 @@ pub(super) enum Incoming<'a> {
     /// The answer to one of our requests.
     Response {
         id: u64,
-        answer: Answer,
+        answer: Said<'a>,
     },
     /// An answer that lacks a usable id, result or error; `id` where it could be read.
     Broken {
@@ -42,6 +44,46 @@ pub(super) enum Incoming<'a> {
         method: Cow<'a, str>,
         params: Option<&'a RawValue>,
     },
+}
+
+/// An answer as it stands in its message.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Said<'a> {
+    Result(&'a RawValue),
+    Error(&'a RawValue),
+}
+
+impl From<Said<'_>> for Answer {
+    fn from(said: Said<'_>) -> Answer {
+        match said {
+            Said::Result(result) => Answer::Result(result.get().into()),
+            Said::Error(error) => Answer::Error(error.to_owned()),
+        }
+    }
+}
+
+/// A long result that is all its message is for.
+pub(super) struct LongResult {
+    pub id: u64,
+    range: Range<usize>,
+}
+
+impl LongResult {
+    /// `messages` are those of `text`.
+    pub fn of(messages: &[Incoming<'_>], text: &[u8]) -> Option<LongResult> {
+        let [Incoming::Response { id, answer: Said::Result(result) }] = messages else { return None };
+        let (start, len) = (result.get().as_ptr() as usize - text.as_ptr() as usize, result.get().len());
+        (len >= LONG_BYTES).then_some(LongResult { id: *id, range: start..start + len })
+    }
+
+    /// The answer, with the memory of the message that it was read from.
+    pub fn taken_from(self, text: Vec<u8>) -> Answer {
+        Answer::Result(match String::from_utf8(text) {
+            Ok(text) => Payload::part(text, self.range),
+            // Another member, that nobody reads, is no text.
+            Err(error) => String::from_utf8_lossy(&error.as_bytes()[self.range]).into(),
+        })
+    }
 }
 
 /// A message as a server wrote it, read no further than its envelope.
@@ -82,8 +124,8 @@ fn incoming(wire: Wire<'_>) -> Option<Incoming<'_>> {
     }
     let id = wire.id.and_then(own_id);
     let answer = match (wire.result, wire.error) {
-        (Some(result), None) => Some(Answer::Result(result.to_owned())),
-        (_, Some(error)) => Some(Answer::Error(error.to_owned())),
+        (Some(result), None) => Some(Said::Result(result)),
+        (_, Some(error)) => Some(Said::Error(error)),
         (None, None) => None,
     };
     match (id, answer) {
@@ -145,7 +187,7 @@ pub(super) fn too_large(limit_bytes: usize) -> Answer {
 /// The answer itself, or an error of ours where it is too large to be passed on.
 pub(super) fn admit(answer: Answer, max_result_bytes: usize) -> Answer {
     match &answer {
-        Answer::Result(result) if result.get().len() > max_result_bytes => too_large(max_result_bytes),
+        Answer::Result(result) if result.len() > max_result_bytes => too_large(max_result_bytes),
         _ => answer,
     }
 }
@@ -275,7 +317,7 @@ pub(super) fn cancelled_id(params: &RawValue) -> Option<&RawValue> {
 pub(super) fn response(id: &RawValue, answer: &Answer) -> String {
     let mut out = format!(r#"{{"jsonrpc":"2.0","id":{}"#, id.get());
     match answer {
-        Answer::Result(result) => push_member(&mut out, "result", result.get()),
+        Answer::Result(result) => push_member(&mut out, "result", result),
         Answer::Error(error) => push_member(&mut out, "error", error.get()),
     }
     out.push('}');
@@ -304,5 +346,5 @@ fn plain_error(code: i64, message: &str) -> Answer {
 
 /// The answer to `ping`.
 pub(super) fn pong() -> Answer {
-    Answer::Result(RawValue::from_string("{}".to_owned()).expect("an empty object is JSON"))
+    Answer::Result("{}".into())
 }

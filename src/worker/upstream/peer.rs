@@ -16,7 +16,7 @@ use super::asides::{Correlation, Entered, ServerRequest, Sink};
 use super::call::{Answer, CallError, until};
 use super::frames::{Frame, Frames};
 use super::log_budget::{LogBudget, Unloggable, loggable};
-use super::message::{self, Incoming};
+use super::message::{self, Incoming, LongResult};
 use super::overheard::Overheard;
 use super::settings::LegLimits;
 
@@ -266,10 +266,23 @@ impl Shared {
         self.closed.cancel();
     }
 
+    /// Takes in what a line says; false when it is no message.
+    fn take(&self, line: &mut Vec<u8>) -> bool {
+        let Some(messages) = message::parse(line) else { return false };
+        let Some(long) = LongResult::of(&messages, line) else {
+            messages.into_iter().for_each(|message| self.receive(message));
+            return true;
+        };
+        drop(messages);
+        let (id, answer) = (long.id, long.taken_from(std::mem::take(line)));
+        self.settle(id, Ok(message::admit(answer, self.limits.max_result_bytes)));
+        true
+    }
+
     fn receive(&self, message: Incoming<'_>) {
         match message {
             Incoming::Response { id, answer } => {
-                self.settle(id, Ok(message::admit(answer, self.limits.max_result_bytes)));
+                self.settle(id, Ok(message::admit(answer.into(), self.limits.max_result_bytes)));
             }
             Incoming::Broken { id: Some(id) } => {
                 self.settle(id, Err(CallError::lost("the server's answer has neither result nor error")));
@@ -305,17 +318,15 @@ async fn read<R: AsyncRead + Unpin>(reader: R, shared: Arc<Shared>) {
         tokio::select! {
             biased;
             frame = frames.next() => match frame {
-                Ok(Some(Frame::Whole(line))) => match message::parse(&line) {
-                    Some(messages) => messages.into_iter().for_each(|message| shared.receive(message)),
-                    None if line.trim_ascii().is_empty() => {}
-                    None => {
+                Ok(Some(Frame::Whole(mut line))) => {
+                    if !shared.take(&mut line) && !line.trim_ascii().is_empty() {
                         shared.overheard.stray(|| loggable(&line, &shared.unloggable));
                         if let Some(dropped) = log.take() {
                             let line = loggable(&line, &shared.unloggable);
                             debug!(upstream = shared.name, dropped, line, "a line on stdout is no protocol message");
                         }
                     }
-                },
+                }
                 Ok(Some(Frame::TooLong { id })) => {
                     if let Some(dropped) = log.take() {
                         info!(upstream = shared.name, dropped, "a message over the size limit was dropped");

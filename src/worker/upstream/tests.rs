@@ -53,7 +53,7 @@ async fn run(upstream: &Upstream, call: Call) -> Result<Answer, CallError> {
 
 fn result(answer: Result<Answer, CallError>) -> String {
     match answer {
-        Ok(Answer::Result(result)) => result.get().to_owned(),
+        Ok(Answer::Result(result)) => result.to_string(),
         other => panic!("no result: {other:?}"),
     }
 }

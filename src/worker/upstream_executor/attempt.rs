@@ -1,8 +1,8 @@
 //! One attempt as its server sees it: where the server's progress, log messages and questions go. Decides nothing about
 //! the outcome.
 
+use std::sync::Weak;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
@@ -79,9 +79,11 @@ impl Caller for Attempt<'_> {
         let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
         let params = request.params.as_ref().map_or("{}", |params| params.get());
         let question =
-            Question { key: format!("q{number}"), method: request.method.clone(), params: Arc::from(one_line(params)) };
+            Question { key: format!("q{number}"), method: request.method.clone(), params: one_line(params).into() };
         let told = match self.job.asks.ask(question).await {
-            Ok(Told::Result(result)) => RawValue::from_string(result.to_string()).map(Answer::Result),
+            Ok(Told::Result(result)) => {
+                serde_json::from_str::<&RawValue>(&result).map(|_| Answer::Result(result.clone()))
+            }
             Ok(Told::Error(error)) => RawValue::from_string(error.to_string()).map(Answer::Error),
             Err(AskError::NotCapable(_)) => return unsupported(&request.method),
             Err(error) => return failed(&error.to_string()),

@@ -209,10 +209,10 @@ impl Task {
             Err(_) => return Look::Nothing,
         };
         let raw = |name: &str| {
-            let found = members(result.get()).unwrap_or_default().into_iter().find(|(member, _)| member == name);
+            let found = members(&result).unwrap_or_default().into_iter().find(|(member, _)| member == name);
             found.map(|(_, value)| one_line(value.get()).into_owned())
         };
-        match text_member(result.get(), "status").as_deref() {
+        match text_member(&result, "status").as_deref() {
             Some("completed") => Look::Ended(match raw("result") {
                 Some(result) => Outcome::Result(result.into()),
                 None => Outcome::lost("task_without_result", "the server's task has ended without a result"),
@@ -225,7 +225,7 @@ impl Task {
                 Look::Ended(of_answer(own_error(TASK_CANCELLED, "task_cancelled", "the server cancelled its task")))
             }
             Some("input_required") => raw("inputRequests").map_or(Look::Nothing, Look::Asks),
-            _ => Look::Working(text_member(result.get(), "statusMessage")),
+            _ => Look::Working(text_member(&result, "statusMessage")),
         }
     }
 

@@ -11,7 +11,8 @@ use tracing::debug;
 
 use super::super::asides::{self, Aside, ServerRequest, Sink, can_be_asked};
 use super::super::call::{Answer, CallError};
-use super::super::message::{self, Incoming};
+use super::super::frames::append;
+use super::super::message::{self, Incoming, LongResult};
 use super::headers::{self, Given, Labels};
 use super::sse::Parser;
 use super::{Session, Shared};
@@ -150,16 +151,13 @@ impl Shared {
 
     async fn read_json(&self, response: reqwest::Response, id: u64) -> Result<Answer, CallError> {
         let limit = self.limits.max_result_bytes;
-        let body = match read_body(response, limit.saturating_add(ENVELOPE_BYTES)).await {
+        let mut body = match read_body(response, limit.saturating_add(ENVELOPE_BYTES)).await {
             Ok(Some(body)) => body,
             Ok(None) => return Ok(message::too_large(limit)),
             Err(reason) => return Err(CallError::lost(format!("the answer broke off: {reason}"))),
         };
-        let messages = message::parse(&body).ok_or_else(|| CallError::lost("the server's answer is not JSON-RPC"))?;
-        let mut found = None;
-        for message in messages {
-            found = self.receive(message, Awaited { id, asides: None }).or(found);
-        }
+        let found = self.take(&mut body, Awaited { id, asides: None });
+        let found = found.ok_or_else(|| CallError::lost("the server's answer is not JSON-RPC"))?;
         // An error without an id is the answer all the same: HTTP says which request it belongs to.
         let unnamed = || json_rpc_error(&body).filter(|_| names_no_request(&body)).map(Answer::Error);
         found
@@ -236,13 +234,10 @@ impl Shared {
         let mut found = None;
         while let Ok(Some(chunk)) = response.chunk().await {
             let fed = parser.feed(&chunk, &mut events);
-            for event in events.drain(..) {
+            for mut event in events.drain(..) {
                 position.moved = true;
-                if !event.kind.is_empty() && event.kind != "message" {
-                    continue;
-                }
-                for message in message::parse(&event.data).unwrap_or_default() {
-                    found = self.receive(message, awaited).or(found);
+                if event.kind.is_empty() || event.kind == "message" {
+                    found = self.take(&mut event.data, awaited).flatten().or(found);
                 }
             }
             if let Some(last) = parser.last_event_id().and_then(|id| HeaderValue::from_str(id).ok()) {
@@ -269,11 +264,25 @@ impl Shared {
         position.last_event_id
     }
 
+    /// Takes in what was read, `None` when it is no message; returns the answer if it is the awaited one.
+    fn take(&self, text: &mut Vec<u8>, awaited: Awaited<'_>) -> Option<Option<Result<Answer, CallError>>> {
+        let messages = message::parse(text)?;
+        if let Some(long) = LongResult::of(&messages, text).filter(|long| long.id == awaited.id) {
+            drop(messages);
+            return Some(Some(Ok(long.taken_from(std::mem::take(text)))));
+        }
+        let mut found = None;
+        for message in messages {
+            found = self.receive(message, awaited).or(found);
+        }
+        Some(found)
+    }
+
     /// Takes one message; returns the answer if it is the awaited one.
     fn receive(&self, message: Incoming<'_>, awaited: Awaited<'_>) -> Option<Result<Answer, CallError>> {
         let Awaited { id, asides: sink } = awaited;
         match message {
-            Incoming::Response { id: answered, answer } if answered == id => Some(Ok(answer)),
+            Incoming::Response { id: answered, answer } if answered == id => Some(Ok(answer.into())),
             Incoming::Broken { id: Some(broken) } if broken == id => {
                 Some(Err(CallError::lost("the server's answer has neither result nor error")))
             }
@@ -334,7 +343,7 @@ async fn read_body(mut response: reqwest::Response, max_bytes: usize) -> Result<
         if body.len() + chunk.len() > max_bytes {
             return Ok(None);
         }
-        body.extend_from_slice(&chunk);
+        append(&mut body, &chunk, max_bytes);
     }
     Ok(Some(body))
 }

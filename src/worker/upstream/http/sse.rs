@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use super::super::frames::append;
+
 /// One event with data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::worker::upstream) struct Event {
@@ -73,20 +75,21 @@ impl Parser {
             if held + part.len() > self.max_bytes {
                 return Err(TooLong);
             }
-            self.line.extend_from_slice(part);
+            append(&mut self.line, part, self.max_bytes);
             let Some(end) = end else { return Ok(()) };
             self.after_cr = chunk[end] == b'\r';
             chunk = &chunk[end + 1..];
-            let line = std::mem::take(&mut self.line);
-            self.take_line(&line, events);
-            // The buffer is kept for the next line.
+            let mut line = std::mem::take(&mut self.line);
+            self.take_line(&mut line, events);
+            // The buffer is kept for the next line, unless it is data by now.
             self.line = line;
             self.line.clear();
         }
         Ok(())
     }
 
-    fn take_line(&mut self, mut line: &[u8], events: &mut Vec<Event>) {
+    fn take_line(&mut self, whole: &mut Vec<u8>, events: &mut Vec<Event>) {
+        let mut line = &whole[..];
         if std::mem::take(&mut self.first_line) {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
@@ -114,7 +117,11 @@ impl Parser {
                     data.push(b'\n');
                     data.extend_from_slice(value);
                 }
-                None => self.data = Some(value.to_vec()),
+                None => {
+                    let before = whole.len() - value.len();
+                    whole.drain(..before);
+                    self.data = Some(std::mem::take(whole));
+                }
             },
             b"event" => self.kind = String::from_utf8_lossy(value).into_owned(),
             b"id" if value.len() <= MAX_ID_BYTES && !value.contains(&0) => {

@@ -65,7 +65,9 @@ async fn a_servers_question_goes_to_its_call_and_the_answer_goes_back_byte_for_b
     let (question, reply) = soon(asked.recv()).await.unwrap();
     assert_eq!(question.method, "elicitation/create");
     assert_eq!(question.params.unwrap().get(), r#"{"message":"?","n":1.0}"#);
-    reply.send(Answer::Result(raw(r#"{"action":"accept","content":{"big":123456789012345678901,"x":1.0}}"#))).unwrap();
+    reply
+        .send(Answer::Result(r#"{"action":"accept","content":{"big":123456789012345678901,"x":1.0}}"#.into()))
+        .unwrap();
     let answer = server.read().await;
     assert_eq!(answer["id"], "s-1");
     assert_eq!(answer["result"]["action"], "accept");
@@ -146,7 +148,7 @@ async fn the_silence_of_a_server_that_waits_for_an_answer_does_not_count() {
     server.write(QUESTION).await;
     let (_, reply) = soon(asked.recv()).await.unwrap();
     tokio::time::timeout(idle * 2, std::future::pending::<()>()).await.unwrap_err();
-    reply.send(Answer::Result(raw("{}"))).unwrap();
+    reply.send(Answer::Result("{}".into())).unwrap();
     server.read().await;
     server.answer(&request, json!({})).await;
     result(soon(running).await.unwrap());

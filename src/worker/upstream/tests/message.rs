@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::model::payload::LONG_BYTES;
 use crate::model::redact::Rules;
 use crate::model::revision::Revision;
 use serde_json::Value;
 
 use super::super::log_budget::{Unloggable, loggable};
-use super::super::message::{self, Incoming, Meta};
+use super::super::message::{self, Incoming, LongResult, Meta, Said};
 use super::super::{Answer, Call, Request, Secret};
 use super::{call, raw};
 
@@ -44,10 +45,31 @@ fn a_result_keeps_its_bytes() {
     let text = r#"{"id":"3","result":{"x":1.0,"y":null,"é":"\u00e9"},"jsonrpc":"2.0","more":[1]}"#;
     let messages = message::parse(text.as_bytes()).unwrap();
     match messages.as_slice() {
-        [Incoming::Response { id: 3, answer: Answer::Result(result) }] => {
+        [Incoming::Response { id: 3, answer: Said::Result(result) }] => {
             assert_eq!(result.get(), r#"{"x":1.0,"y":null,"é":"\u00e9"}"#);
         }
         other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_long_result_takes_over_its_message_whatever_else_is_in_it() {
+    let result = format!("{{\"text\":\"{}\"}}", "é".repeat(LONG_BYTES));
+    let more: [&[u8]; 2] = [b"\"more\"", b"\"\xff\""];
+    for (more, stays) in more.into_iter().zip([true, false]) {
+        let text = [format!("{{\"id\":3,\"result\":{result},\"x\":").as_bytes(), more, b"}"].concat();
+        let messages = message::parse(&text).unwrap();
+        let long = LongResult::of(&messages, &text).expect("a long result");
+        drop(messages);
+        let at = text.as_ptr() as usize + 17;
+        let (id, Answer::Result(taken)) = (long.id, long.taken_from(text)) else { panic!("an error") };
+        assert_eq!((id, &*taken), (3, &*result));
+        assert_eq!(taken.as_ptr() as usize == at, stays, "{}", more.escape_ascii());
+    }
+    for other in
+        [format!("[{{\"id\":1,\"result\":{result}}},{{\"id\":2,\"result\":1}}]"), "{\"id\":1,\"result\":1}".into()]
+    {
+        assert!(LongResult::of(&message::parse(other.as_bytes()).unwrap(), other.as_bytes()).is_none());
     }
 }
 
@@ -60,7 +82,7 @@ fn a_batch_is_read_as_its_messages() {
         messages.as_slice(),
         [
             Incoming::Notification { .. },
-            Incoming::Response { id: 1, answer: Answer::Error(_) },
+            Incoming::Response { id: 1, answer: Said::Error(_) },
             Incoming::Broken { id: None }
         ]
     ));
