@@ -1,6 +1,7 @@
 //! What other processes change, brought to whoever waits here: callers, observers and followers of executions that run
-//! elsewhere, work that was cancelled elsewhere, workers and processes that came and went. One look at the store for all of
-//! them, however many wait. Polling is the truth; a wake-up only makes it sooner.
+//! elsewhere, work that was cancelled elsewhere, workers and processes that came and went. One place hears what the others
+//! say, and looks at the store for whom it concerns, once for all of them. Polling is the truth; a wake-up only makes it
+//! sooner.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,8 +9,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::{Engine, Result};
-use crate::model::execution::State;
+use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
+use crate::store::News;
 
 /// How often callers of executions that run elsewhere look at the store at least, in milliseconds.
 const FOREIGN_POLL_MS: u64 = 1_000;
@@ -17,38 +19,97 @@ const FOREIGN_POLL_MS: u64 = 1_000;
 const OWN_LEASES_POLL_MS: u64 = 500;
 /// How often a process looks for executions that others found `unknown`.
 const UNKNOWN_POLL: Duration = Duration::from_secs(5);
-/// The shortest pause between two looks for work in the store, so that a busy neighbour does not keep us busy.
-const WORK_PAUSE: Duration = Duration::from_millis(5);
+/// The shortest pause between two looks for work of others, so that a busy neighbour does not keep us busy.
+const WORK_PAUSE: Duration = Duration::from_millis(20);
+
+/// Work of others that was heard of and not yet looked for.
+#[derive(Default)]
+struct Unsought {
+    news: News,
+    looked_at: Option<Instant>,
+}
+
+impl Unsought {
+    /// How long it still has to wait; nothing when there is none.
+    fn pause(&self) -> Option<Duration> {
+        let since = self.looked_at.map_or(WORK_PAUSE, |at| at.elapsed());
+        (!self.news.is_empty()).then(|| WORK_PAUSE.saturating_sub(since))
+    }
+
+    /// Takes it once its pause is over.
+    fn take(&mut self) -> Option<News> {
+        self.pause().filter(Duration::is_zero)?;
+        self.looked_at = Some(Instant::now());
+        Some(std::mem::take(&mut self.news))
+    }
+}
 
 impl Engine {
-    /// Callers whose execution does not run here learn its end from the store; so does work that was cancelled
-    /// elsewhere.
+    /// Hears what others say, and tells whom it concerns.
     pub(super) async fn foreign_loop(self: Arc<Self>) {
         let mut own_looked_at: Option<Instant> = None;
+        let mut unsought = Unsought::default();
         loop {
-            let wait = async {
-                let runs = !self.running.leases().is_empty();
-                let idle = self.foreign().is_empty();
-                if idle && !runs {
-                    self.waiters.arrival().await;
-                }
-                self.store.changed(if runs { OWN_LEASES_POLL_MS } else { FOREIGN_POLL_MS }).await;
-            };
-            tokio::select! {
+            let news = tokio::select! {
                 () = self.stop.cancelled() => return,
-                () = wait => {}
+                news = self.news(unsought.pause()) => news,
+            };
+            if !self.settings.bound {
+                // A `wrap` takes nothing of others.
+                let News { ref work, workers, anything, .. } = news;
+                unsought.news.add(News { work: work.clone(), workers, anything, ..News::default() });
+            }
+            if let Some(news) = unsought.take() {
+                self.seek(&news);
             }
             let own = own_looked_at.is_none_or(|at| at.elapsed() >= Duration::from_millis(OWN_LEASES_POLL_MS));
             if own {
                 own_looked_at = Some(Instant::now());
             }
-            if let Err(error) = self.look_at_foreign(own).await {
+            if let Err(error) = self.look_at_foreign(&news, own).await {
                 tracing::warn!(code = error.code(), "the store could not be read for waiting callers: {error}");
                 tokio::select! {
                     () = self.stop.cancelled() => return,
                     () = tokio::time::sleep(Duration::from_millis(FOREIGN_POLL_MS)) => {}
                 }
             }
+        }
+    }
+
+    /// The next news, once anybody here may be concerned.
+    async fn news(&self, pause: Option<Duration>) -> News {
+        let runs = !self.running.leases().is_empty();
+        let takes_work = !self.settings.bound && (self.has_peers() || !self.slots.claimed_lanes().is_empty());
+        if !runs && !takes_work && self.foreign().is_empty() {
+            self.waiters.arrival().await;
+        }
+        let most = if runs { OWN_LEASES_POLL_MS } else { FOREIGN_POLL_MS };
+        let pause_ms = pause.map_or(most, |pause| pause.as_millis() as u64 + 1);
+        self.store.news(most.min(pause_ms)).await
+    }
+
+    /// Sets out to take work of others, and to learn of workers that came.
+    fn seek(&self, news: &News) {
+        if news.anything && self.has_peers() {
+            self.slots.announce_all();
+        }
+        news.work.iter().for_each(|upstream| self.slots.announce(upstream));
+        if news.workers || news.anything && !self.slots.claimed_lanes().is_empty() {
+            self.remote.heard.notify_one();
+        }
+    }
+
+    /// Somebody here waits for what other processes do, or may do from now on.
+    pub(super) fn look_elsewhere(&self) {
+        self.store.attend();
+        self.waiters.look_again();
+    }
+
+    /// Other processes may take this execution from now on; whoever waits for it here looks at the store.
+    pub(super) fn released(&self, head: &Head) {
+        match self.waiters.are_there(head.id()) {
+            true => self.look_elsewhere(),
+            false => self.waiters.look_again(),
         }
     }
 
@@ -65,26 +126,28 @@ impl Engine {
                     tracing::warn!(code = error.code(), "unknown executions could not be listed: {error}");
                 }
             }
-            let pause = async {
-                match self.slots.claimed_lanes().is_empty() {
-                    true => tokio::time::sleep(Duration::from_millis(FOREIGN_POLL_MS)).await,
-                    false => self.store.changed(FOREIGN_POLL_MS).await,
-                }
-            };
             tokio::select! {
                 () = self.stop.cancelled() => return,
-                () = pause => {}
+                () = self.remote.heard.notified() => {}
+                () = tokio::time::sleep(Duration::from_millis(FOREIGN_POLL_MS)) => {}
             }
         }
     }
 
-    async fn look_at_foreign(&self, own_leases: bool) -> Result<()> {
-        if own_leases {
-            self.stop_in_vain(&self.running.leases()).await?;
-        }
+    async fn look_at_foreign(&self, news: &News, own_leases: bool) -> Result<()> {
+        let all = news.anything || news.due;
+        let is_told = |id: &ExecutionId| all || news.executions.contains(id);
+        let mut own = self.running.leases();
+        own.retain(|lease| own_leases || news.executions.contains(&lease.id));
+        self.stop_in_vain(&own).await?;
         // Any process may have taken the answer.
-        self.asking.look_again();
-        for head in self.store.heads(&self.foreign()).await? {
+        self.asking.look_again(is_told);
+        let mut foreign = self.foreign();
+        foreign.retain(is_told);
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        for head in self.store.heads(&foreign).await? {
             let id = head.id();
             if !matches!(head.state, State::Ready | State::Scheduled) {
                 self.slots.dequeue(&head.ident.upstream, id);
@@ -93,7 +156,12 @@ impl Engine {
             if head.state.is_settled() {
                 self.observers.tell(id);
                 self.settle(head, None).await?;
-            } else if head.state == State::Waiting || self.waiters.knows_questions(id) {
+                continue;
+            }
+            if head.lease.as_ref().is_none_or(|lease| lease.process != self.process) {
+                self.store.attend();
+            }
+            if head.state == State::Waiting || self.waiters.knows_questions(id) {
                 self.told_questions(id).await;
             }
         }
@@ -110,25 +178,5 @@ impl Engine {
         ids.dedup();
         ids.retain(|id| !self.running.contains(*id));
         ids
-    }
-
-    /// Resolves when there may be work for a worker of this process: announced here, or, where other processes live,
-    /// stored by them.
-    pub async fn work_available(&self) {
-        // A `wrap` takes nothing of others while they live, and is alone with its file.
-        if self.settings.bound || !self.has_peers() {
-            return self.slots.work_available().await;
-        }
-        tokio::select! {
-            () = self.slots.work_available() => {}
-            () = async {
-                tokio::time::sleep(WORK_PAUSE).await;
-                // Without a free slot there is nothing to look for; a freed one announces itself.
-                while !self.slots.has_room() {
-                    tokio::time::sleep(Duration::from_millis(FOREIGN_POLL_MS)).await;
-                }
-                self.store.changed(self.settings.worker_poll_ms).await;
-            } => {}
-        }
     }
 }

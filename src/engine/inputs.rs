@@ -63,9 +63,10 @@ impl Asking {
         }
     }
 
-    /// Whoever waits for any answer looks again.
-    pub(super) fn look_again(&self) {
-        self.entries().values().for_each(|(_, told)| told.notify_waiters());
+    /// Whoever waits for an answer of these looks again.
+    pub(super) fn look_again(&self, is_told: impl Fn(&ExecutionId) -> bool) {
+        let entries = self.entries();
+        entries.iter().filter(|(id, _)| is_told(id)).for_each(|(_, (_, told))| told.notify_waiters());
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<ExecutionId, (usize, Arc<Notify>)>> {
@@ -253,7 +254,7 @@ impl Engine {
         self.told_questions(id).await;
         if done.head.state == State::Ready {
             self.slots.announce(&done.head.ident.upstream);
-            self.waiters.look_again();
+            self.released(&done.head);
         }
         Ok(Answers { fates: done.fates, open, head: done.head })
     }

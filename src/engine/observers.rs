@@ -74,7 +74,7 @@ impl Engine {
         let end = Instant::now() + wait;
         let seat = self.observers.enter(id);
         // What runs elsewhere is looked at for everybody here at once.
-        self.waiters.look_again();
+        self.look_elsewhere();
         loop {
             let told = seat.settled.notified();
             tokio::pin!(told);

@@ -147,6 +147,8 @@ impl Engine {
         let living = local.map(|row| Peer { id: row.id, offered: Offered::read(row) }).collect();
         *self.peers.living.write().unwrap_or_else(PoisonError::into_inner) = living;
         self.peers.read.send_modify(|read| *read += 1);
+        // With others there is something to hear.
+        self.waiters.look_again();
         if self.settings.bound || self.peers.own.get().is_none() || self.draining.is_cancelled() {
             return Ok(());
         }

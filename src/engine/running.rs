@@ -161,7 +161,7 @@ impl Engine {
             Holder::Claim(place) => {
                 self.held.note(&head, self.now_ms());
                 // Whether it was cancelled or ended elsewhere is seen by whoever waits for it here.
-                self.waiters.look_again();
+                self.look_elsewhere();
                 if let Err(leased) = place.give(Leased { head, arguments, meta }) {
                     self.give_back(vec![leased]);
                 }
@@ -338,14 +338,13 @@ impl Engine {
     async fn told(&self, head: &Head, payload: Option<Payload>) {
         self.watchers.tell(head.id());
         match head.state {
-            // From here on another process may take it: whoever waits for it here has to look at the store.
             State::Scheduled => {
                 self.scheduler_due.notify_one();
-                self.waiters.look_again();
+                self.released(head);
             }
             State::Ready => {
                 self.slots.announce(&head.ident.upstream);
-                self.waiters.look_again();
+                self.released(head);
             }
             State::Leased => {}
             State::Waiting => self.told_questions(head.id()).await,

@@ -384,6 +384,14 @@ impl Slots {
         }
     }
 
+    /// There may be work of any upstream that the worker of this process runs.
+    pub fn announce_all(&self) {
+        let mut lanes = self.0.lanes();
+        let local = lanes.values_mut().filter(|lane| matches!(lane.takers, Takers::Slots(_)));
+        local.for_each(|lane| lane.wanted = true);
+        self.0.work_available.notify_one();
+    }
+
     /// Resolves when there may be work for a free slot.
     pub async fn work_available(&self) {
         self.0.work_available.notified().await;

@@ -270,6 +270,7 @@ impl Engine {
                 let upstream = &call.tool.upstream;
                 self.slots.keep(upstream, ticket.id(), (call.arguments.clone(), call.meta.clone()));
                 self.slots.announce(upstream);
+                self.look_elsewhere();
             }
         }
         ticket
@@ -278,6 +279,9 @@ impl Engine {
     /// An execution that exists: its end may be there already, or come between the look and the waiting.
     pub(super) async fn joined(self: &Arc<Self>, head: Head) -> Result<Ticket> {
         let ticket = Ticket::new(self.clone(), head, true);
+        if !ticket.head.state.is_settled() && !self.running.contains(ticket.id()) {
+            self.look_elsewhere();
+        }
         let head = match ticket.head.state.is_settled() {
             true => Some((*ticket.head).clone()),
             false => self.store.heads(&[ticket.id()]).await?.pop(),

@@ -106,7 +106,7 @@ impl Engine {
         }
         drop(entries);
         // What runs elsewhere is looked at for everybody here at once.
-        self.waiters.look_again();
+        self.look_elsewhere();
         Following { engine: self.clone(), ids, changed }
     }
 }

@@ -85,6 +85,17 @@ pub enum Command {
     },
 }
 
+impl Command {
+    /// True for what only the holder of a lease does, or whoever becomes it.
+    pub fn is_of_holder(&self) -> bool {
+        use Command::{Complete, Fail, Heartbeat, Hold, Lease, Park, Release};
+        matches!(
+            self,
+            Lease(_) | Heartbeat { .. } | Complete { .. } | Fail { .. } | Release { .. } | Hold { .. } | Park { .. }
+        )
+    }
+}
+
 /// Who wants to run an execution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeaseRequest {

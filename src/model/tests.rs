@@ -224,10 +224,11 @@ fn check_story(mut story: Story, script: &str, expect: &str) {
     assert_eq!(format!("{answer}; {}; {events}", story.state()), expect, "{script}");
 }
 
-/// Holds `test` against `cases` values (or as many as `PROPTEST_CASES` asks for): the same ones on every run.
+/// Holds `test` against `cases` values (or as many as `DURABLE_MCP_TEST_HISTORIES` asks for): the same ones on every run.
 #[track_caller]
 fn holds<S: Strategy>(cases: u32, strategy: S, test: impl Fn(S::Value)) {
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { cases };
+    let asked = std::env::var("DURABLE_MCP_TEST_HISTORIES").ok();
+    let cases = asked.map_or(cases, |asked| asked.parse().expect("DURABLE_MCP_TEST_HISTORIES is a whole number"));
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     let outcome = runner.run(&strategy, |value| {

@@ -8,6 +8,7 @@ pub mod crash;
 mod deciding;
 mod encoding;
 mod input;
+mod news;
 mod observer;
 mod open;
 pub mod piece;
@@ -26,6 +27,7 @@ pub use input::{
     AnswerInputs, AnsweredInputs, Ask, Asked, Fate, InputOutcome, InputRow, NewAnswer, NewQuestion, SealingKey,
     WantedKeys,
 };
+pub use news::News;
 pub use observer::{Committed, Connections, Observer};
 pub use open::{StoreSettings, is_postgres, open};
 pub use piece::PieceStore;
@@ -380,8 +382,19 @@ pub trait Store: SessionStore + SeriesStore + PieceStore + Send + Sync + 'static
         self.prune_slice(Slice::default(), retention, now_ms).await
     }
 
-    /// Waits until another process may have changed something, or `timeout_ms` passed. Polls cheaply.
-    async fn changed(&self, timeout_ms: u64);
+    /// Waits until another process says that it changed something, it is time to look, or `timeout_ms` passed. Polls
+    /// cheaply. What is said is told once, to whoever waits first: a process has one place that hears.
+    async fn news(&self, timeout_ms: u64) -> News;
+
+    /// Somebody here waits for executions that run elsewhere: for some time others say how these end. Costs next to
+    /// nothing when it is repeated.
+    fn attend(&self);
+
+    /// Waits until another process may have changed something, or `timeout_ms` passed.
+    async fn changed(&self, timeout_ms: u64) {
+        self.attend();
+        let _ = self.news(timeout_ms).await;
+    }
 
     /// Adds a token; `revoke` by prefix; all of them.
     async fn put_token(&self, token: TokenRow) -> Result<()>;

@@ -99,7 +99,7 @@ impl Worker {
                 };
                 tokio::select! {
                     () = draining.cancelled() => return,
-                    () = worker.engine.work_available() => {}
+                    () = worker.engine.slots().work_available() => {}
                     () = tokio::time::sleep(wait) => {}
                 }
             }

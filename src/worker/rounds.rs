@@ -133,15 +133,20 @@ async fn wait_for_store(engine: &Engine, work: &Work, (error, wait): (&Error, &m
 fn continued(answered: Answered) -> std::result::Result<Continuation, Failure> {
     match answered.lacks {
         None => Ok(Continuation { state: answered.state, responses: answered.responses }),
-        Some((method, true)) => {
-            Err(reported("input_refused", format!("the client answered the tool's {method} with an error")))
-        }
-        Some((method, false)) => Err(reported("input_timeout", format!("nobody answered the tool's {method} in time"))),
+        Some((method, refused)) => Err(unanswered(&method, refused)),
+    }
+}
+
+/// What becomes of a call whose question has no answer that its tool could be given.
+pub(super) fn unanswered(method: &str, refused: bool) -> Failure {
+    match refused {
+        true => reported("input_refused", format!("the client answered the tool's {method} with an error")),
+        false => reported("input_timeout", format!("nobody answered the tool's {method} in time")),
     }
 }
 
 /// The error of a tool that asks what the client cannot answer (2026-07-28: -32021).
-fn not_capable(needs: &str) -> Outcome {
+pub(super) fn not_capable(needs: &str) -> Outcome {
     let required = required_capabilities(needs);
     let message = quoted(&format!("the tool asks the client for {needs}, which it does not support"));
     let error = format!(r#"{{"code":-32021,"message":{message},"data":{{"requiredCapabilities":{required}}}}}"#);

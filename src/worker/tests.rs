@@ -1,6 +1,7 @@
 //! The worker loop against a real store: executors that do what a test says, when it says so.
 
 mod asking;
+mod neighbours;
 
 use std::collections::HashMap;
 use std::sync::Arc;

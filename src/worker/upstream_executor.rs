@@ -2,6 +2,7 @@
 //! writes. Restarts nothing and retries nothing; translates what the leg knows into what the worker records.
 
 mod attempt;
+mod held;
 mod rounds;
 mod task;
 #[cfg(test)]
@@ -95,8 +96,8 @@ impl UpstreamExecutor {
         for round in 1..=STATES_MAX {
             // Time limits are the worker loop's: it ends `cancel`, and the leg tells the server.
             let answer = attempt.leg.request(&call, attempt.job.cancel.clone(), attempt).await;
-            let (result, revision) = match answer {
-                Ok(Reply { answer: Answer::Result(result), revision }) => (result, revision),
+            let (result, revision, keeper) = match answer {
+                Ok(Reply { answer: Answer::Result(result), revision, keeper }) => (result, revision, keeper),
                 Ok(Reply { answer: Answer::Error(error), .. }) => return rounds::of_error(&error, &attempt.job.client),
                 Err(error) => return failure(error, self.reach),
             };
@@ -104,7 +105,7 @@ impl UpstreamExecutor {
             let kind = if revision.is_modern() { result_type(&result) } else { "complete".into() };
             match kind.as_ref() {
                 "complete" => return Outcome::Result(result.one_line()),
-                "task" => return task::follow(attempt, &self.engine, &result).await,
+                "task" => return task::follow(attempt, &self.engine, (&result, keeper)).await,
                 "input_required" => match rounds::read(&result) {
                     Some(Asked { questions, state }) if !questions.is_empty() => {
                         return Outcome::InputRequired { questions, state };
@@ -176,8 +177,11 @@ fn of_answer(answer: Answer) -> Outcome {
     }
 }
 
+/// The code of a call whose server was told to stop.
+const CANCELLED: &str = "cancelled";
+
 fn cancelled_after() -> Outcome {
-    Outcome::lost("cancelled", "the call was cancelled after it was sent to the server")
+    Outcome::lost(CANCELLED, "the call was cancelled after it was sent to the server")
 }
 
 fn failure(error: CallError, reach: Reach) -> Outcome {
@@ -185,7 +189,7 @@ fn failure(error: CallError, reach: Reach) -> Outcome {
         CallError::NotStarted { reason } => Outcome::not_started("not_started", reason),
         CallError::Lost { reason } => Outcome::lost(reach.lost_code(), reason),
         CallError::Cancelled { dispatched: false } => {
-            Outcome::not_started("cancelled", "the call was cancelled before it was sent to the server")
+            Outcome::not_started(CANCELLED, "the call was cancelled before it was sent to the server")
         }
         CallError::Cancelled { dispatched: true } => cancelled_after(),
         CallError::TimedOut { kind: TimeoutKind::Attempt } => {

@@ -1,7 +1,7 @@
 //! Field case A47: a store that only grows. Retention goes through many executions while 32 clients call: every one that is
-//! too old goes, each rule counts its own, none that is young enough is touched, and no call fails. How much slower calls
-//! are meanwhile is measured in one interleaved run and told; `DURABLE_MCP_TEST_STORED` (CONTRIBUTING.md) sets how many
-//! executions there are.
+//! too old goes, each rule counts its own, none that is young enough is touched, no call fails, and calls are as quick as
+//! they are without it. Among very many executions a person finds what there is within 300 ms. `DURABLE_MCP_TEST_STORED`
+//! (CONTRIBUTING.md) sets how many executions there are.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::on_every_store;
+use crate::support::asked_for;
 use crate::support::many::{Many, multiply};
 use crate::support::program::{Program, Setup};
 use crate::support::raw_http::{Connection, Request};
@@ -17,11 +18,18 @@ use crate::support::stores::{On, count};
 
 const CLIENTS: usize = 32;
 const DAYS: i64 = 30;
-/// With so many it is a measurement.
+/// With so many retention works for minutes: what it takes from calls is held over all of them.
 const MANY: i64 = 100_000;
+/// How much slower one call of a hundred may be while retention works.
+const SLOWER: f64 = 1.2;
+/// Within which 95 of a hundred questions are answered, however many executions there are.
+const ANSWERED: Duration = Duration::from_millis(300);
+/// A busy machine may spoil a measurement, not three of them.
+const MEASUREMENTS: usize = 3;
 
-fn stored() -> i64 {
-    std::env::var("DURABLE_MCP_TEST_STORED").ok().map_or(600, |number| number.parse().unwrap())
+/// So many executions, or as many as are asked for.
+fn stored(without_asking: i64) -> i64 {
+    asked_for("DURABLE_MCP_TEST_STORED").map_or(without_asking, |number| number as i64)
 }
 
 /// `serve` on a store of so many executions, of which one of four belongs to `acme`, and one of ten has failed.
@@ -80,6 +88,11 @@ fn quantiles(mut times: Vec<Duration>) -> (Duration, Duration) {
     (times[times.len() / 2], times[times.len() * 99 / 100])
 }
 
+/// In seconds.
+fn p99_of(times: &[Duration]) -> f64 {
+    quantiles(times.to_vec()).1.as_secs_f64()
+}
+
 async fn prune(setup: &Setup, flags: &[&str]) -> Value {
     let url = setup.store_url();
     let ran = setup.cli(&[&["db", "prune", "--json", "--store", &url], flags].concat()).await;
@@ -89,28 +102,29 @@ async fn prune(setup: &Setup, flags: &[&str]) -> Value {
 
 on_every_store! {
     retention_goes_to_a_tenth_while_32_clients_call;
+    what_is_asked_of_very_many_executions_is_answered_within_300_ms;
     each_rule_of_retention_counts_and_deletes_its_own;
 }
 
 async fn retention_goes_to_a_tenth_while_32_clients_call(on: On) {
-    let number = stored();
+    let number = stored(600);
     let program = with_many(on, "", number).await;
     let setup = program.setup.clone();
-    if number >= MANY {
-        asked_of(&program).await;
-    }
     let quiet = Duration::from_millis(if number >= MANY { 10_000 } else { 300 });
-    let (mut without, mut with) = (Vec::new(), Vec::new());
+    let (mut without, mut with, mut turns) = (Vec::new(), Vec::new(), Vec::new());
     let (mut gone, mut called) = (0, 1);
     // To 7 days, as the case asks for, and to a tenth at last.
     for days in [23, 16, 7, 3] {
-        without.extend(calls_until(&program, tokio::time::sleep(quiet)).await);
+        let calm = calls_until(&program, tokio::time::sleep(quiet)).await;
         let span = format!("{days}d");
         let pruning = async {
             let view = prune(&setup, &["--older-than", &span]).await;
             gone += view["executions"].as_i64().unwrap();
         };
-        with.extend(calls_until(&program, pruning).await);
+        let busy = calls_until(&program, pruning).await;
+        turns.push((p99_of(&calm), p99_of(&busy)));
+        without.extend(calm);
+        with.extend(busy);
         called = 1 + (without.len() + with.len()) as i64;
         let left = number * days / DAYS;
         let rows = count(&setup.store_url(), "executions").await;
@@ -123,13 +137,20 @@ async fn retention_goes_to_a_tenth_while_32_clients_call(on: On) {
         let orphans = format!("{table} t WHERE NOT EXISTS (SELECT 1 FROM executions e WHERE e.id = t.execution_id)");
         assert_eq!(count(&setup.store_url(), &orphans).await, 0, "{table}");
     }
-    let (calls, ((p50, p99), (with_p50, with_p99))) =
-        (without.len() + with.len(), (quantiles(without), quantiles(with)));
+    let (calls, whole) = (without.len() + with.len(), p99_of(&with) / p99_of(&without));
+    let ((p50, p99), (with_p50, with_p99)) = (quantiles(without), quantiles(with));
     eprintln!(
         "{on:?}, {number} executions, {calls} calls of {CLIENTS} clients: p50 {p50:?} p99 {p99:?} without, \
-         p50 {with_p50:?} p99 {with_p99:?} while retention works ({:.2} x)",
-        with_p99.as_secs_f64() / p99.as_secs_f64()
+         p50 {with_p50:?} p99 {with_p99:?} while retention works ({whole:.2} x; seconds in each turn, without and with: {turns:.2?})"
     );
+    if number >= MANY {
+        assert!(whole <= SLOWER, "{whole:.2} x");
+    }
+    // Few executions are gone in a moment, in which anything else may happen on the machine. A stall of ours would be in
+    // every turn, and more than what the machine does by itself in the worst of them.
+    let (best, worst) =
+        turns.iter().fold((f64::INFINITY, 0_f64), |(best, worst), (calm, busy)| (best.min(*busy), worst.max(*calm)));
+    assert!(best <= SLOWER * worst, "{turns:?}");
 }
 
 async fn each_rule_of_retention_counts_and_deletes_its_own(on: On) {
@@ -171,35 +192,48 @@ async fn each_rule_of_retention_counts_and_deletes_its_own(on: On) {
     near(count(&setup.store_url(), young).await, number / 4 - acme_gone);
 }
 
-/// How long the list, each of its filters and the totals take, for the table in docs/performance.md.
-async fn asked_of(program: &Program) {
+/// The list, each of its filters and the totals: what is found at once, and what is not there at all.
+async fn what_is_asked_of_very_many_executions_is_answered_within_300_ms(on: On) {
+    let number = stored(MANY);
+    let program = with_many(on, "", number).await;
     let mut slow = Vec::new();
     for path in [
         "/api/v1/executions",
         "/api/v1/executions?state=completed",
         "/api/v1/executions?state=failed,unknown",
         "/api/v1/executions?tool=tool-3",
+        "/api/v1/executions?tool=nothing",
         "/api/v1/executions?upstream=demo",
+        "/api/v1/executions?principal=rare",
         "/api/v1/executions?error_code=nothing",
         "/api/v1/executions?attempts_over=1",
         "/api/v1/executions?recovered=true",
         "/api/v1/executions?key=nothing",
         "/api/v1/totals",
     ] {
-        let mut times = Vec::new();
-        for _ in 0..40 {
-            let url = program.at(path);
-            let since = Instant::now();
-            let response = Request::new("GET", &url).exchange(&url).await;
-            times.push(since.elapsed());
-            assert_eq!(response.status, 200, "{path}: {}", response.text());
+        let mut best = Duration::MAX;
+        for _ in 0..MEASUREMENTS {
+            best = best.min(p95_of(&program.at(path)).await);
+            if best <= ANSWERED {
+                break;
+            }
         }
-        times.sort_unstable();
-        let p95 = times[times.len() * 95 / 100 - 1];
-        eprintln!("{path}: p95 {p95:?}");
-        if p95 > Duration::from_millis(300) {
-            slow.push(format!("{path}: {p95:?}"));
+        eprintln!("{on:?}, {number} executions, {path}: p95 {best:?}");
+        if best > ANSWERED {
+            slow.push(format!("{path}: {best:?}"));
         }
     }
     assert!(slow.is_empty(), "{slow:?}");
+}
+
+async fn p95_of(url: &str) -> Duration {
+    let mut times = Vec::new();
+    for _ in 0..20 {
+        let since = Instant::now();
+        let response = Request::new("GET", url).exchange(url).await;
+        times.push(since.elapsed());
+        assert_eq!(response.status, 200, "{url}: {}", response.text());
+    }
+    times.sort_unstable();
+    times[times.len() * 95 / 100 - 1]
 }

@@ -1,6 +1,6 @@
 //! Field case A48: a secret under a rule of redaction goes through arguments, results, errors, progress, `_meta` and headers.
 //! The tool and the caller get it; no file, row, log, metric, trace, answer of the API, export or page does. And what that
-//! means for a call that would have to be run again.
+//! means for a call that would have to be run again. A fault of ours on the way tells Sentry none of it either.
 
 use std::path::Path;
 
@@ -12,8 +12,8 @@ use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Setup, server_table};
 use crate::support::raw_http::Request;
 use crate::support::raw_worker::{self, RawWorker, local_token};
-use crate::support::stores::On;
-use crate::support::{DEADLINE, eventually_async};
+use crate::support::stores::{On, lose_execution};
+use crate::support::{DEADLINE, eventually, eventually_async};
 use crate::telemetry_scene::Collector;
 
 /// Known by its form.
@@ -114,7 +114,7 @@ async fn a_secret_under_a_rule_is_kept_nowhere(on: On) {
     let echo = json!({"name": "echo", "arguments": nested, "_meta": meta});
     let first = caller.ask(echo.clone()).await;
     tells_truth("who waits gets what the tool said", &first);
-    let repeat = caller.ask(echo).await;
+    let repeat = caller.ask(echo.clone()).await;
     assert_eq!(id_of(&repeat), id_of(&first), "the true arguments are compared");
     assert!(repeat.to_string().contains("[redacted]"), "a repeat gets what is kept: {repeat}");
     assert_clean("a repeat", repeat.to_string().as_bytes());
@@ -191,6 +191,22 @@ async fn a_secret_under_a_rule_is_kept_nowhere(on: On) {
     }
     assert!(program.stderr().contains("an attempt was recorded"), "the log is written");
     assert_clean("the log at its most talkative", program.stderr().as_bytes());
+
+    // A fault of ours in a call that holds both: what is told of it leaves the house.
+    assert!(collector.envelopes().is_empty(), "nothing went wrong so far");
+    lose_execution(&setup.store_url(), &id_of(&first)).await;
+    let mut program = setup.serve().await;
+    let caller = Caller::modern(program.url()).header("X-Secret", FORM).header("Cookie", &format!("session={FORM}"));
+    let faulty = caller.ask(echo).await;
+    assert_eq!(faulty["error"]["code"], -32603, "{faulty}");
+    assert_clean("what a client is told of a fault", faulty.to_string().as_bytes());
+    let fault = faulty["error"]["data"]["fault"].as_str().unwrap();
+    eventually("sentry was told", DEADLINE, || collector.heard_of(fault)).await;
+    program.sigterm().await;
+    assert_eq!(collector.envelopes().len(), 1, "{:?}", collector.envelopes());
+    assert!(program.stderr().contains(fault), "{}", program.stderr());
+    assert_clean("the log of a fault", program.stderr().as_bytes());
+    assert_folder_clean(&setup.data_dir());
     for secret in [FORM, PLACE] {
         assert!(!collector.heard_of(secret), "a trace or a fault tells {secret}");
     }

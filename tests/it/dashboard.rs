@@ -35,7 +35,7 @@ pub fn browser_is_set_up() -> Result<(), String> {
 
 /// Where every view is put as a picture, for a person who wants to look.
 fn pictures() -> PathBuf {
-    let folder = std::env::var_os("DURABLE_MCP_SCREENSHOTS").map(PathBuf::from);
+    let folder = std::env::var_os("DURABLE_MCP_TEST_PICTURES").map(PathBuf::from);
     folder.unwrap_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("dashboard-pictures"))
 }
 

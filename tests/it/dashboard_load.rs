@@ -1,5 +1,5 @@
 //! The dashboard with much in the store, and with much going on. The long form of the open tab runs where
-//! `DURABLE_MCP_TAB_MINUTES` says for how long; else a short one does.
+//! `DURABLE_MCP_TEST_TAB_MINUTES` says for how long; else a short one does.
 
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use crate::api_numbers::call;
 use crate::dashboard::{browser_is_set_up, nothing, page, play, play_within};
 use crate::skip_loudly;
+use crate::support::asked_for;
 use crate::support::many::{Many, multiply};
 use crate::support::program::Setup;
 use crate::support::stores::On;
@@ -40,8 +41,7 @@ const SECONDS: u64 = 15;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tab_that_stays_open_under_five_hundred_events_a_second_stays_small() {
     skip_loudly!(browser_is_set_up());
-    let minutes = std::env::var("DURABLE_MCP_TAB_MINUTES").ok();
-    let minutes = minutes.map(|minutes| minutes.parse::<u64>().expect("DURABLE_MCP_TAB_MINUTES is a whole number"));
+    let minutes = asked_for("DURABLE_MCP_TEST_TAB_MINUTES");
     let seconds = minutes.map_or(SECONDS, |minutes| minutes * 60);
     let program = Setup::new("").flag("--demo").serve().await;
     call(&program, "demo_echo", (json!({"message": "x"}), None), None).await;

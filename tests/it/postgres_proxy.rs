@@ -113,7 +113,7 @@ async fn a_commit_is_done_or_not_whatever_its_client_is_told() {
         for explicit in [true, false] {
             id += 1;
             let client = scene.connect().await;
-            scene.proxy.at(Spot::CommitOf("insert kept"), fault);
+            scene.proxy.at(Spot::CommitOf("INSERT KEPT".into()), fault);
             let answer = if explicit {
                 // Reads commit nothing: the fault waits.
                 client.batch_execute("BEGIN; SELECT 1; COMMIT").await.unwrap();

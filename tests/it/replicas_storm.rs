@@ -1,7 +1,7 @@
 //! The storm: three servers, three workers and two schedulers on one store, 64 clients that address the servers directly, in
 //! both eras, with tools of both deliveries, while a random process is killed each second and started again one second
 //! later. Nothing is lost, nothing that may start once starts twice, everything ends or is said to be unknown, and the
-//! clients get most of what they get without it. `STORM_KILLS` makes it longer (CONTRIBUTING.md).
+//! clients get most of what they get without it. `DURABLE_MCP_TEST_STORM_KILLS` makes it longer (CONTRIBUTING.md).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,10 +14,10 @@ use tokio::task::JoinSet;
 use crate::crash_scene::{Call, ClientLedger, Dice, Told, is_settled, pass};
 use crate::on_every_store;
 use crate::replicas_scene::{Fleet, offers};
-use crate::support::DEADLINE;
 use crate::support::program::Program;
 use crate::support::raw_http::open_session;
 use crate::support::stores::On;
+use crate::support::{DEADLINE, asked_for};
 
 on_every_store! {
     a_random_process_dies_each_second_and_nothing_is_lost_or_started_twice;
@@ -38,10 +38,9 @@ const LEAST_PART: f64 = 0.6;
 /// take from clients, not how fast a test build can be driven on a machine that starts a process each second.
 const THINKS_MS: (u64, u64) = (200, 1_000);
 
-/// Kills, one a second; more where `STORM_KILLS` says so.
+/// Kills, one a second.
 fn kills() -> usize {
-    let wanted = std::env::var("STORM_KILLS").ok();
-    wanted.map_or(KILLS, |kills| kills.parse().expect("STORM_KILLS is a number of kills, one a second"))
+    asked_for("DURABLE_MCP_TEST_STORM_KILLS").map_or(KILLS, |kills| kills as usize)
 }
 
 struct Client {

@@ -1,11 +1,11 @@
 //! Faults of ours as Sentry gets them: one event for one fault, with the id that the client was told, and nothing of what
 //! the client sent. And the log of the same.
 
-use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::cases_scene::{Caller, execution, id_of};
 use crate::support::program::Setup;
+use crate::support::stores::lose_execution;
 use crate::support::{DEADLINE, eventually};
 use crate::telemetry_scene::Collector;
 
@@ -21,11 +21,7 @@ async fn an_internal_error_is_told_once_with_the_clients_id_and_no_payload() {
     program.sigterm().await;
     assert_eq!(sentry.envelopes().len(), 0, "nothing went wrong so far");
 
-    // The row behind a key is gone, which no program of ours does.
-    let database = Connection::open(setup.serve_db()).unwrap();
-    database.pragma_update(None, "foreign_keys", false).unwrap();
-    assert_eq!(database.execute("DELETE FROM executions WHERE id = ?1", [id_of(&done)]).unwrap(), 1);
-    drop(database);
+    lose_execution(&setup.store_url(), &id_of(&done)).await;
     let mut program = setup.serve().await;
     let caller = Caller::modern(program.url());
     let answer = caller.keyed("canary-key", "demo_echo", json!({"message": "canary-argument"})).await;

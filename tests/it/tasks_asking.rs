@@ -1,11 +1,21 @@
 //! Tasks that ask their client: questions of the server's own tasks and of tools that know none, answered through the
-//! task, in parts, again, and at another process.
+//! task, in parts, again, and at another process, which has a child of its own or none.
 
 use serde_json::{Value, json};
 
+use crate::on_every_store;
 use crate::support::program::{Program, Setup, server_table};
 use crate::support::servers::{fixture_http, fixture_stdio};
+use crate::support::stores::On;
 use crate::tasks_scene::{Modern, task_id};
+
+on_every_store! {
+    each_task_of_a_child_ends_well_wherever_its_answer_is_given;
+    what_a_dead_process_asked_is_asked_again_or_its_outcome_is_unknown;
+}
+
+/// Tasks that ask at once, over two processes.
+const ASKED: usize = 20;
 
 async fn before_the_fixture(head: &str) -> Program {
     Setup::new(&format!("{head}\n{}", server_table("fixture", &fixture_stdio(), ""))).serve().await
@@ -69,4 +79,60 @@ async fn a_tool_that_knows_no_tasks_asks_through_one() {
     answer(&client, &id, key, json!({"name": "Ann"})).await;
     let done = client.until(&id, "completed").await;
     assert!(done["result"]["content"][0]["text"].as_str().is_some_and(|text| text.contains("Ann")), "{done}");
+}
+
+/// Two processes on one store, each with a child of its own.
+async fn two_with_children(on: On) -> (Program, Program) {
+    let more = format!("concurrency = {ASKED}\n[servers.fixture.tools.multi_input]\ndelivery = \"at_least_once\"");
+    let head = "[defaults]\nretry = { initial_interval = \"50ms\" }\n[scheduler]\ninterval = \"100ms\"";
+    let setup = Setup::new(&format!("{head}\n{}", server_table("fixture", &fixture_stdio(), &more))).on(on).await;
+    let first = setup.serve().await;
+    let second = first.setup.serve().await;
+    (first, second)
+}
+
+async fn each_task_of_a_child_ends_well_wherever_its_answer_is_given(on: On) {
+    let (first, second) = two_with_children(on).await;
+    let clients = [Modern::new(first.url()), Modern::new(second.url())];
+    let mut asked = Vec::new();
+    for n in 0..ASKED {
+        let task = clients[n % 2].task("confirm_delete", json!({"filename": format!("f{n}")})).await;
+        asked.push(task_id(&task));
+    }
+    let mut questions = Vec::new();
+    for (n, id) in asked.iter().enumerate() {
+        // Each pair of processes that may have the task and take its answer.
+        let there = &clients[n / 2 % 2];
+        let asking = there.until(id, "input_required").await;
+        questions.push((there, id, keys(&asking).pop().unwrap()));
+    }
+    for (there, id, key) in &questions {
+        answer(there, id, key, json!({"confirm": true})).await;
+    }
+    for (n, id) in asked.iter().enumerate() {
+        let done = clients[n % 2].until(id, "completed").await;
+        assert_eq!(done["result"]["content"][0]["text"], format!("Delete f{n}: true"), "{done}");
+    }
+    first.check_store().await;
+}
+
+async fn what_a_dead_process_asked_is_asked_again_or_its_outcome_is_unknown(on: On) {
+    let (mut first, second) = two_with_children(on).await;
+    let (client, there) = (Modern::new(first.url()), Modern::new(second.url()));
+    let once = task_id(&client.task("confirm_delete", json!({"filename": "once"})).await);
+    let more = task_id(&client.task("multi_input", json!({})).await);
+    client.until(&once, "input_required").await;
+    let asking = client.until(&more, "input_required").await;
+    first.kill_9().await;
+    let unknown = there.until(&once, "completed").await;
+    assert_eq!((&unknown["result"]["isError"], keys(&unknown).len()), (&json!(true), 0), "{unknown}");
+    for key in keys(&asking) {
+        there.until(&more, "input_required").await;
+        answer(&there, &more, &key, json!({"value": key, "name": key})).await;
+    }
+    let done = there.until(&more, "completed").await;
+    assert!(done["result"]["content"][0]["text"].as_str().is_some_and(|text| text.starts_with("Given: ")), "{done}");
+    let states: Vec<_> = second.executions().await.into_iter().map(|row| row["state"].clone()).collect();
+    assert!(states.contains(&json!("unknown")) && states.contains(&json!("completed")), "{states:?}");
+    second.check_store().await;
 }

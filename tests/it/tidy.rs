@@ -529,3 +529,23 @@ fn links_lead_to_files_that_are_there() {
     bites(dead_links, "docs/a.md", "[a](no-such-page.md#part) and [b](../LICENSE)", 1);
     bites(dead_links, "a.md", "[a](https://a.example/b) [b](#here) [c](src/lib.rs)\n```\n[d](e)\n```\n", 0);
 }
+
+/// The variables that a text names by which long forms of tests are asked for.
+fn variables(text: &str) -> BTreeSet<&str> {
+    let named = text.match_indices(concat!("DURABLE_MCP_", "TEST_")).map(|(at, _)| &text[at..]);
+    named.map(|rest| &rest[..rest.find(|c: char| !c.is_ascii_uppercase() && c != '_').unwrap_or(rest.len())]).collect()
+}
+
+#[test]
+fn every_long_form_of_a_test_is_in_the_table_of_contributing() {
+    let files = files();
+    let tests: Vec<&str> =
+        files.iter().filter(|file| file.is_rust() && file.is_test()).map(|file| file.text.as_str()).collect();
+    let contributing = &files.iter().find(|file| file.path == "CONTRIBUTING.md").unwrap().text;
+    let rows: Vec<&str> = contributing.lines().filter(|line| line.starts_with("| `DURABLE")).collect();
+    let first = |row: &str| row.split('|').nth(1).unwrap().trim().trim_matches('`').to_owned();
+    let (tests, rows) = (tests.join("\n"), rows.iter().map(|row| first(row)).collect::<Vec<_>>());
+    assert_eq!(variables(&tests), rows.iter().map(String::as_str).collect());
+    assert!(rows.len() > 3, "{rows:?}");
+    assert_eq!(variables(concat!("a DURABLE_MCP_", "TEST_ONE=1 b")).len(), 1);
+}

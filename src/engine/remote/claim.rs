@@ -94,6 +94,8 @@ impl Engine {
         let lanes = worker.lanes(ask.tools.as_deref());
         let parked = Parked::new((worker.row.name.clone(), worker.row.id), room);
         self.slots.park(&lanes, &parked);
+        // Calls for it may come from other processes.
+        self.waiters.look_again();
         let stay = Stay { engine: self.clone(), lanes, parked: parked.clone() };
         loop {
             let changed = self.remote.changed.notified();

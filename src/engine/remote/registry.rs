@@ -154,6 +154,8 @@ pub struct Registry {
     offers: OnceLock<Arc<dyn ToolOffers>>,
     /// Told when the picture changed.
     pub(super) changed: Notify,
+    /// Told when another process changed something of workers, or for them.
+    pub(in crate::engine) heard: Notify,
 }
 
 #[derive(Default)]

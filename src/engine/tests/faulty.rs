@@ -18,7 +18,7 @@ use crate::store::{
     self, Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
 };
-use crate::store::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
+use crate::store::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, News, SealingKey, WantedKeys};
 use crate::store::{Keep, KeepOutcome, Progressed, TaskQuery, TaskRow, WorkerChange, WorkerRow, WorkersSeen};
 use crate::store::{
     SessionCap, SessionChange, SessionChanged, SessionKey, SessionQuery, SessionRetention, SessionRow, SessionStore,
@@ -253,8 +253,11 @@ impl Store for Faulty {
         self.pass("prune")?;
         self.inner.prune_slice(slice, retention, now_ms).await
     }
-    async fn changed(&self, timeout_ms: u64) {
-        self.inner.changed(timeout_ms).await;
+    async fn news(&self, timeout_ms: u64) -> News {
+        self.inner.news(timeout_ms).await
+    }
+    fn attend(&self) {
+        self.inner.attend();
     }
     async fn put_token(&self, token: TokenRow) -> Result<()> {
         self.inner.put_token(token).await

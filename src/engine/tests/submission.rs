@@ -56,9 +56,9 @@ async fn a_freed_slot_announces_work_although_nobody_asks() {
     let running = hands.next().await;
     let _second = engine.submit(call(Policy::default())).await.unwrap();
     // What was announced when the call was queued.
-    soon(engine.work_available()).await;
+    soon(engine.slots().work_available()).await;
     drop(running);
-    soon(engine.work_available()).await;
+    soon(engine.slots().work_available()).await;
 }
 
 /// Case A44: limit 2, queue 5, 20 calls at once.

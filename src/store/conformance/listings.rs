@@ -98,6 +98,16 @@ pub(super) async fn executions_are_found_by_key_time_attempts_and_error(ground: 
         (with(&|query| query.attempts_over = Some(2)), vec![]),
         (with(&|query| query.error_code = Some("process_died".into())), vec![twice]),
         (with(&|query| query.error_code = Some("lease_expired".into())), vec![]),
+        (
+            with(&|query| (query.error_code, query.states) = (Some("process_died".into()), vec![State::Leased])),
+            vec![twice],
+        ),
+        (with(&|query| (query.error_code, query.states) = (Some("process_died".into()), vec![State::Failed])), vec![]),
+        (
+            with(&|query| (query.attempts_over, query.states) = (Some(1), vec![State::Leased, State::Failed])),
+            vec![twice],
+        ),
+        (with(&|query| (query.attempts_over, query.states) = (Some(1), vec![State::Ready])), vec![]),
         (with(&|query| query.since_ms = Some(created_ms)), vec![twice]),
         (with(&|query| query.since_ms = Some(created_ms + 1)), vec![]),
         (with(&|query| query.until_ms = Some(created_ms)), vec![keyed]),

@@ -1,6 +1,6 @@
 //! Notifications between processes, where the database passes them on: one connection that listens, and says after commits
-//! of this process that there is something to look at. What is said holds nothing but who says it: whoever hears it looks
-//! (R4). Any failure here costs speed only, so nobody is told of one but the log.
+//! of this process what others may want to look at. What is said (`said.rs`) is no truth: whoever is concerned looks (R4).
+//! Any failure here costs speed only, so nobody is told of one but the log.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,17 +19,15 @@ use super::liveness::Liveness;
 use super::pool::quoted;
 use super::registry::clock;
 use super::retry::jitter;
+use super::said::Said;
 use super::settings::PostgresSettings;
 use super::tls::Target;
 use super::vendor::Vendor;
 use super::watch::Bell;
-use crate::store::{Error, Result};
+use crate::store::{Error, News, Result};
 
 /// The shortest time between two notifications of one process: what is written meanwhile is told together.
 const GAP: Duration = Duration::from_millis(15);
-/// The shortest time between two wake-ups of whoever waits here, however many processes say something: each makes several
-/// look at the database.
-const REST: Duration = Duration::from_millis(25);
 /// How often it is asked whether other processes live, which also proves that the connection does.
 const COMPANY_LOOK: Duration = Duration::from_secs(2);
 /// The first pause before listening again is at most this long; each further one may be twice as long.
@@ -74,13 +72,11 @@ impl From<tokio_postgres::Error> for End {
 struct Line {
     client: Client,
     reading: JoinHandle<()>,
-    ringing: JoinHandle<()>,
 }
 
 impl Drop for Line {
     fn drop(&mut self) {
         self.reading.abort();
-        self.ringing.abort();
     }
 }
 
@@ -116,16 +112,15 @@ impl Listener {
 
     /// Listens until it is aborted, or learns that there is nothing to listen to.
     pub(super) async fn run(self, bell: Arc<Bell>) {
-        let (mut pause, mut told) = (PAUSE_FIRST, false);
+        let (mut pause, mut told, mut lost) = (PAUSE_FIRST, false, false);
         loop {
             let since = Instant::now();
-            let end = match self.listen(&bell).await {
+            let end = match self.listen(&bell, lost).await {
                 Ok(never) => match never {},
                 Err(end) => end,
             };
-            bell.set_company(false);
-            // What was said meanwhile was not heard.
-            bell.ring();
+            bell.set_hears(false);
+            lost = true;
             match end {
                 End::Never(why) => {
                     tracing::info!("no wake-ups from the database: {why}; changes of other processes are polled for");
@@ -145,17 +140,21 @@ impl Listener {
         }
     }
 
-    async fn listen(&self, bell: &Arc<Bell>) -> std::result::Result<std::convert::Infallible, End> {
+    /// `lost`: what this process would have said lately was not said.
+    async fn listen(&self, bell: &Arc<Bell>, lost: bool) -> std::result::Result<std::convert::Infallible, End> {
         let mut line = within(self.settings.connect_timeout_ms, async { Ok(self.connect(bell).await?) }).await?;
         let channel = within(self.settings.connect_timeout_ms, self.subscribe(&line.client)).await?;
         tracing::debug!(place = self.target.place, channel, "listening for wake-ups");
-        // What happened before nobody heard; and the others learn that there is somebody to tell.
-        bell.ring();
-        let name = self.name.simple().to_string();
+        bell.set_hears(true);
+        // The others learn that there is somebody to tell.
+        let mut first = Said { begins: true, ..bell.unsaid() };
+        if lost {
+            first.news.add(News::anything());
+        }
         let mut next = Instant::now();
         let mut looks = tokio::time::interval(COMPANY_LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        within(self.settings.statement_timeout_ms, self.say(&line.client, &channel, &name)).await?;
+        within(self.settings.statement_timeout_ms, self.say(&line.client, &channel, first)).await?;
         loop {
             tokio::select! {
                 _ = &mut line.reading => return Err(Fault::lost("the connection that listens was lost").into()),
@@ -165,8 +164,11 @@ impl Listener {
                 }
                 () = bell.written.notified() => {
                     tokio::time::sleep_until(next).await;
-                    within(self.settings.statement_timeout_ms, self.say(&line.client, &channel, &name)).await?;
-                    next = Instant::now() + GAP;
+                    let said = bell.unsaid();
+                    if said != Said::default() {
+                        within(self.settings.statement_timeout_ms, self.say(&line.client, &channel, said)).await?;
+                        next = Instant::now() + GAP;
+                    }
                 }
             }
         }
@@ -175,26 +177,17 @@ impl Listener {
     async fn connect(&self, bell: &Arc<Bell>) -> Sql<Line> {
         let connected = self.target.config.connect(self.target.tls.clone()).await;
         let (client, mut connection) = connected.map_err(|error| Fault::connecting(&self.target.place, &error))?;
-        let (bell, name) = (Arc::clone(bell), self.name.simple().to_string());
-        let rung = Arc::clone(&bell);
-        let ringing = tokio::spawn(async move {
-            loop {
-                rung.heard.notified().await;
-                rung.ring();
-                tokio::time::sleep(REST).await;
-            }
-        });
+        let (bell, own) = (Arc::clone(bell), self.name);
         let reading = tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
-                if let AsyncMessage::Notification(said) = message
-                    && said.payload() != name
+                if let AsyncMessage::Notification(notification) = message
+                    && let Some(said) = Said::read(notification.payload(), own)
                 {
-                    bell.set_company(true);
-                    bell.heard.notify_one();
+                    bell.hear(said);
                 }
             }
         });
-        Ok(Line { client, reading, ringing })
+        Ok(Line { client, reading })
     }
 
     /// Listens to what is said about this schema; the channel.
@@ -205,7 +198,7 @@ impl Listener {
         if Vendor::of(version) == Vendor::CockroachDb {
             return Err(End::Never("CockroachDB has no LISTEN"));
         }
-        let mut set_up = format!("SET statement_timeout = {}", self.settings.statement_timeout_ms);
+        let mut set_up = format!("{UNFLUSHED}; SET statement_timeout = {}", self.settings.statement_timeout_ms);
         if let Some(schema) = &self.settings.schema {
             set_up.push_str(&format!("; SET search_path = {}", quoted(schema)));
         }
@@ -217,9 +210,10 @@ impl Listener {
         Ok(channel)
     }
 
-    /// Says that there is something to look at.
-    async fn say(&self, client: &Client, channel: &str, name: &str) -> std::result::Result<(), End> {
-        client.query_typed(SAY, &[text(&channel), text(&name)]).await?;
+    /// Says what there is to look at.
+    async fn say(&self, client: &Client, channel: &str, said: Said) -> std::result::Result<(), End> {
+        let said = said.write(self.name);
+        client.query_typed(SAY, &[text(&channel), text(&said)]).await?;
         Ok(())
     }
 
@@ -230,6 +224,9 @@ impl Listener {
         Ok(rows.first().map_or(Ok(0), |row| row.try_get::<_, i64>(0))? == 0)
     }
 }
+
+/// A notification is a commit of its own that would wait for the disk, and make the commits of calls wait for it.
+const UNFLUSHED: &str = "SET synchronous_commit = off";
 
 const SCHEMA: &str = "SELECT current_schema()::TEXT";
 

@@ -10,7 +10,11 @@ use crate::store::{Error, Result};
 pub(super) const HISTORY_SQL: &str = include_str!("../../../migrations/postgres/history.sql");
 
 /// Version 1 is the present schema of SQLite, whole; what comes later changes one thing each.
-const FILES: &[(i64, &str, &str)] = &[(1, "schema", include_str!("../../../migrations/postgres/V1__schema.sql"))];
+const FILES: &[(i64, &str, &str)] = &[
+    (1, "schema", include_str!("../../../migrations/postgres/V1__schema.sql")),
+    (2, "failed", include_str!("../../../migrations/postgres/V2__failed.sql")),
+    (3, "again", include_str!("../../../migrations/postgres/V3__again.sql")),
+];
 
 /// A file.
 #[derive(Clone, Debug, PartialEq, Eq)]

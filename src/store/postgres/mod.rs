@@ -33,6 +33,7 @@ mod registry;
 mod retry;
 mod roles;
 mod rows;
+mod said;
 mod sessions;
 mod settings;
 mod tasks;
@@ -72,7 +73,7 @@ use self::liveness::Liveness;
 use self::watch::Watch;
 use self::writer::Writer;
 use super::observer::{Connections, Observer};
-use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
+use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, News, SealingKey, WantedKeys};
 use super::{
     Applied, Apply, CandidateQuery, Due, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned, Result,
     Retention, Slice, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
@@ -114,24 +115,31 @@ impl PostgresStore {
         Ok(PostgresStore { db, writer, liveness, watch, rotation: lists::Rotation::default() })
     }
 
-    /// Tells the others, after the commit, that there is something to look at.
-    async fn telling<T>(&self, write: impl Future<Output = Result<T>> + Send) -> Result<T> {
-        let written = write.await;
-        if written.is_ok() {
-            self.watch.wrote();
-        }
-        written
+    /// Tells the others, after the commit, what there is to look at.
+    async fn telling<T>(
+        &self,
+        write: impl Future<Output = Result<T>> + Send,
+        news: impl FnOnce(&T) -> News + Send,
+    ) -> Result<T> {
+        let written = write.await?;
+        self.watch.wrote(news(&written));
+        Ok(written)
     }
 }
 
 #[async_trait]
 impl Store for PostgresStore {
     async fn submit(&self, submit: Submit) -> Result<SubmitOutcome> {
-        self.telling(self.writer.submit(submit)).await
+        self.telling(self.writer.submit(submit), News::of_submitted).await
     }
 
     async fn apply(&self, apply: Apply) -> Result<Option<Applied>> {
-        self.telling(self.writer.apply(apply)).await
+        let is_of_holder = apply.command.is_of_holder();
+        let news = |applied: &Option<Applied>| match applied {
+            Some(applied) => News::of_applied(is_of_holder, applied, self.watch.is_attended()),
+            None => News::default(),
+        };
+        self.telling(self.writer.apply(apply), news).await
     }
 
     fn mark(&self, id: ExecutionId, mark: Mark, now_ms: i64) {
@@ -185,15 +193,20 @@ impl Store for PostgresStore {
     }
 
     async fn bury_process(&self, process: ProcessId) -> Result<()> {
-        self.telling(self.liveness.bury_process(process)).await
+        // What only it could run may run anywhere.
+        self.telling(self.liveness.bury_process(process), |()| News::anything()).await
     }
 
     async fn prune_slice(&self, slice: Slice, retention: Retention, now_ms: i64) -> Result<Pruned> {
         prune::prune(&self.db, &slice, retention, now_ms).await
     }
 
-    async fn changed(&self, timeout_ms: u64) {
-        self.watch.changed(timeout_ms).await;
+    async fn news(&self, timeout_ms: u64) -> News {
+        self.watch.news(timeout_ms).await
+    }
+
+    fn attend(&self) {
+        self.watch.attend();
     }
 
     async fn put_token(&self, token: TokenRow) -> Result<()> {
@@ -217,11 +230,13 @@ impl Store for PostgresStore {
     }
 
     async fn put_worker(&self, row: WorkerRow) -> Result<Option<WorkerRow>> {
-        self.telling(workers::put_worker(&self.db, row)).await
+        self.telling(workers::put_worker(&self.db, row), |_| News::of_workers()).await
     }
 
     async fn change_workers(&self, ids: Vec<ProcessId>, change: WorkerChange, now_ms: i64) -> Result<usize> {
-        self.telling(workers::change_workers(&self.db, ids, change, now_ms)).await
+        let is_sign = matches!(change, WorkerChange::Seen { .. });
+        let news = |_: &usize| if is_sign { News::default() } else { News::of_workers() };
+        self.telling(workers::change_workers(&self.db, ids, change, now_ms), news).await
     }
 
     async fn workers(&self, known: Option<i64>) -> Result<Option<WorkersSeen>> {
@@ -229,7 +244,7 @@ impl Store for PostgresStore {
     }
 
     async fn keep(&self, keep: Keep) -> Result<KeepOutcome> {
-        self.telling(workers::keep(&self.db, keep)).await
+        workers::keep(&self.db, keep).await
     }
 
     async fn progressed(&self, id: ExecutionId) -> Result<Progressed> {
@@ -257,15 +272,23 @@ impl Store for PostgresStore {
     }
 
     async fn close_task(&self, id: ExecutionId, now_ms: i64) -> Result<bool> {
-        self.telling(tasks::close_task(&self.db, id, now_ms)).await
+        tasks::close_task(&self.db, id, now_ms).await
     }
 
     async fn ask(&self, ask: Ask) -> Result<Asked> {
-        self.telling(inputs::ask(&self.db, ask)).await
+        let news = |asked: &Asked| match asked {
+            Asked::Stored { head, .. } => News::of_head(head),
+            Asked::Refused(_) => News::default(),
+        };
+        self.telling(inputs::ask(&self.db, ask), news).await
     }
 
     async fn answer(&self, answers: AnswerInputs) -> Result<Option<AnsweredInputs>> {
-        self.telling(inputs::answer(&self.db, answers)).await
+        let news = |answered: &Option<AnsweredInputs>| match answered {
+            Some(answered) => News::of_head(&answered.head),
+            None => News::default(),
+        };
+        self.telling(inputs::answer(&self.db, answers), news).await
     }
 
     async fn inputs(&self, id: ExecutionId) -> Result<Vec<InputRow>> {
@@ -324,7 +347,7 @@ impl SessionStore for PostgresStore {
     }
 
     async fn change_session(&self, key: SessionKey, change: SessionChange, now_ms: i64) -> Result<SessionChanged> {
-        self.telling(sessions::change_session(&self.db, key, change, now_ms)).await
+        sessions::change_session(&self.db, key, change, now_ms).await
     }
 
     async fn touch_sessions(&self, seen: Vec<(SessionKey, i64)>) -> Result<()> {
@@ -344,7 +367,7 @@ impl SessionStore for PostgresStore {
     }
 
     async fn push_message(&self, message: StreamMessage) -> Result<i64> {
-        self.telling(sessions::push_message(&self.db, message)).await
+        sessions::push_message(&self.db, message).await
     }
 
     async fn stream(&self, session: SessionKey, stream: &str, after: i64, limit: usize) -> Result<StreamSeen> {

@@ -125,7 +125,9 @@ pub(super) async fn session_is_busy(db: &Db, key: SessionKey) -> Result<bool> {
     .await
 }
 
-const CLOSE: &str = "UPDATE sessions SET closed_at_ms = $2 WHERE key = $1 AND closed_at_ms IS NULL";
+/// `$3`: it may have been closed by this, in a commit of which nothing was heard.
+const CLOSE: &str = "UPDATE sessions SET closed_at_ms = $2 WHERE key = $1 \
+    AND (closed_at_ms IS NULL OR ($3 AND closed_at_ms = $2))";
 
 const SET_LEVEL: &str = "UPDATE sessions SET log_level = $2 WHERE key = $1 AND closed_at_ms IS NULL";
 
@@ -152,7 +154,7 @@ pub(super) async fn change_session(
 
 async fn apply_change(tx: &Tx<'_>, key: &String, change: &SessionChange, now_ms: i64) -> Sql<SessionChanged> {
     let changed = match change {
-        SessionChange::Close => tx.execute(CLOSE, &[text(key), int(&now_ms)]).await?,
+        SessionChange::Close => tx.execute(CLOSE, &[text(key), int(&now_ms), flag(&tx.may_be_there)]).await?,
         SessionChange::LogLevel(level) => tx.execute(SET_LEVEL, &[text(key), text(level)]).await?,
         SessionChange::Subscribe { .. } | SessionChange::Unsubscribe(_) => tx.execute(HOLD, &[text(key)]).await?,
     };
@@ -404,7 +406,7 @@ pub(super) const STATEMENTS: &[(&str, &str)] = &[
     (EXISTS, "text"),
     (ONE, "text"),
     (BUSY, "text"),
-    (CLOSE, "text, bigint"),
+    (CLOSE, "text, bigint, bool"),
     (SET_LEVEL, "text, text"),
     (SUBSCRIBED, "text"),
     (UNSUBSCRIBE, "text, text"),

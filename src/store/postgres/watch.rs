@@ -3,20 +3,26 @@
 //! in between. A lost notification costs one interval.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use super::listen::Listener;
+use super::said::Said;
+use crate::store::News;
 
-/// What changed a moment ago may be what the caller of [`Watch::changed`] has not seen yet: so long it looks again soon.
-const LATELY: Duration = Duration::from_millis(25);
+/// So long others say how executions end after somebody said that it waits.
+const ATTENTION: Duration = Duration::from_secs(30);
+/// Whoever goes on waiting says so again after this time.
+const ATTENTION_AGAIN: Duration = Duration::from_secs(10);
 
 /// Wake-ups across processes.
 pub(super) struct Watch {
     interval: Duration,
+    /// When whoever waits was told last that it is time to look.
+    due: Mutex<Option<Instant>>,
     bell: Arc<Bell>,
     listener: Option<Listener>,
     listening: OnceLock<JoinHandle<()>>,
@@ -25,23 +31,67 @@ pub(super) struct Watch {
 /// What the waiting and the listening side share.
 #[derive(Default)]
 pub(super) struct Bell {
-    /// Another process changed something.
+    /// Something was heard.
     changed: Notify,
-    last: Mutex<Option<Instant>>,
-    /// Another process said so.
-    pub(super) heard: Notify,
-    /// This process changed something, and somebody may want to know.
+    heard: Mutex<News>,
+    /// There is something to say.
     pub(super) written: Notify,
+    unsaid: Mutex<Said>,
+    /// Others are heard.
+    hears: AtomicBool,
     /// There are other processes that may listen.
     company: AtomicBool,
+    attention: Mutex<Attention>,
     closed: AtomicBool,
 }
 
+/// Who waits for what runs elsewhere.
+#[derive(Default)]
+struct Attention {
+    /// When this process said that it does.
+    said: Option<Instant>,
+    /// Until when another one does.
+    others_until: Option<Instant>,
+}
+
+fn lock<T>(it: &Mutex<T>) -> MutexGuard<'_, T> {
+    it.lock().expect("no thread panics with this lock")
+}
+
 impl Bell {
-    /// Whoever waits here looks.
-    pub(super) fn ring(&self) {
-        *self.last.lock().expect("no thread panics with this lock") = Some(Instant::now());
-        self.changed.notify_waiters();
+    /// Another process said something.
+    pub(super) fn hear(&self, said: Said) {
+        self.set_company(true);
+        let was_attended = self.is_attended();
+        let mut attention = lock(&self.attention);
+        if said.attends {
+            attention.others_until = Some(Instant::now() + ATTENTION);
+        }
+        if said.begins {
+            attention.said = None;
+        }
+        drop(attention);
+        if said.attends && !was_attended {
+            // Of what happened before this was heard nobody told.
+            self.say(|unsaid| unsaid.news.add(News::anything()));
+        }
+        self.ring(said.news);
+    }
+
+    /// Whoever waits here learns of it.
+    pub(super) fn ring(&self, news: News) {
+        if !news.is_empty() {
+            lock(&self.heard).add(news);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Others are heard from now on, or not any more: either way some of what was said was not heard.
+    pub(super) fn set_hears(&self, hears: bool) {
+        self.hears.store(hears, Ordering::Relaxed);
+        self.set_company(false);
+        lock(&self.attention).said = None;
+        self.ring(News::anything());
     }
 
     /// Whether other processes may listen.
@@ -49,8 +99,18 @@ impl Bell {
         self.company.store(company, Ordering::Relaxed);
     }
 
-    fn rang_lately(&self) -> bool {
-        self.last.lock().expect("no thread panics with this lock").is_some_and(|last| last.elapsed() < LATELY)
+    /// Takes what is to be said.
+    pub(super) fn unsaid(&self) -> Said {
+        std::mem::take(&mut *lock(&self.unsaid))
+    }
+
+    fn say(&self, add: impl FnOnce(&mut Said)) {
+        add(&mut lock(&self.unsaid));
+        self.written.notify_one();
+    }
+
+    fn is_attended(&self) -> bool {
+        lock(&self.attention).others_until.is_some_and(|until| Instant::now() < until)
     }
 }
 
@@ -63,7 +123,7 @@ impl Drop for Watch {
 impl Watch {
     /// Polls every so often; hears of changes sooner through `listener`, once somebody waits or counts as alive.
     pub(super) fn new(interval: Duration, listener: Option<Listener>) -> Watch {
-        Watch { interval, bell: Arc::default(), listener, listening: OnceLock::new() }
+        Watch { interval, due: Mutex::default(), bell: Arc::default(), listener, listening: OnceLock::new() }
     }
 
     /// Begins to listen. A process that only looks once pays for no connection.
@@ -76,19 +136,47 @@ impl Watch {
     }
 
     /// Something was committed that others may wait for. Costs nothing while nobody else lives.
-    pub(super) fn wrote(&self) {
-        if self.bell.company.load(Ordering::Relaxed) {
-            self.bell.written.notify_one();
+    pub(super) fn wrote(&self, news: News) {
+        let bell = &self.bell;
+        let is_heard = bell.company.load(Ordering::Relaxed) || bell.is_attended();
+        // What can not be said is made up for when it can.
+        if !news.is_empty() && is_heard && bell.hears.load(Ordering::Relaxed) {
+            bell.say(|unsaid| unsaid.news.add(news));
         }
     }
 
-    /// Waits until another process may have changed something, at most `timeout_ms`.
-    pub(super) async fn changed(&self, timeout_ms: u64) {
+    /// True while somebody elsewhere waits for what runs here.
+    pub(super) fn is_attended(&self) -> bool {
+        self.bell.is_attended()
+    }
+
+    /// Somebody here waits for what runs elsewhere.
+    pub(super) fn attend(&self) {
+        let mut attention = lock(&self.bell.attention);
+        if attention.said.is_some_and(|said| said.elapsed() < ATTENTION_AGAIN) {
+            return;
+        }
+        attention.said = Some(Instant::now());
+        drop(attention);
         self.listen();
-        let notified = self.bell.changed.notified();
-        let interval = if self.bell.rang_lately() { self.interval.min(LATELY) } else { self.interval };
-        // Both ends are the same to the caller: it looks again.
-        let _ = tokio::time::timeout(interval.min(Duration::from_millis(timeout_ms)), notified).await;
+        self.bell.say(|unsaid| unsaid.attends = true);
+    }
+
+    /// Waits until something is heard, it is time to look, or `timeout_ms` passed.
+    pub(super) async fn news(&self, timeout_ms: u64) -> News {
+        self.listen();
+        let due_at = *lock(&self.due).get_or_insert_with(Instant::now) + self.interval;
+        let end = due_at.min(Instant::now() + Duration::from_millis(timeout_ms));
+        // Both ends are the same: what is there is taken.
+        let _ = tokio::time::timeout_at(end.into(), self.bell.changed.notified()).await;
+        let mut news = std::mem::take(&mut *lock(&self.bell.heard));
+        if Instant::now() >= due_at {
+            *lock(&self.due) = Some(Instant::now());
+            news.due = true;
+            // Who hears nothing has to look for everything.
+            news.anything |= !self.bell.hears.load(Ordering::Relaxed);
+        }
+        news
     }
 
     /// Nobody waits any longer, and nothing is listened to.
@@ -98,6 +186,6 @@ impl Watch {
         if let Some(listening) = self.listening.get() {
             listening.abort();
         }
-        self.bell.changed.notify_waiters();
+        self.bell.changed.notify_one();
     }
 }

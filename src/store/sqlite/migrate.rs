@@ -17,6 +17,7 @@ const FILES: &[(&str, &str)] = &[
     ("V5__input_requests", include_str!("../../../migrations/sqlite/V5__input_requests.sql")),
     ("V6__tasks", include_str!("../../../migrations/sqlite/V6__tasks.sql")),
     ("V7__series", include_str!("../../../migrations/sqlite/V7__series.sql")),
+    ("V8__found", include_str!("../../../migrations/sqlite/V8__found.sql")),
 ];
 
 /// The migrations of this program.

@@ -73,7 +73,7 @@ use self::tx::Tx;
 use self::watch::Watch;
 use self::writer::{CLOSED, Job, Shared, Task, Writer};
 use super::observer::{Connections, Observed, Observer};
-use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, SealingKey, WantedKeys};
+use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, News, SealingKey, WantedKeys};
 use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
     Result, Retention, Slice, Store, Submit, SubmitOutcome, TokenRow, TouchedQuery, UpstreamRow,
@@ -246,12 +246,17 @@ impl Store for SqliteStore {
         self.write(move |tx| prune::run(tx, &found, now_ms)).await
     }
 
-    async fn changed(&self, timeout_ms: u64) {
+    async fn news(&self, timeout_ms: u64) -> News {
         let interval = Duration::from_millis(self.settings.poll_interval_ms);
         // A full queue needs no nudge: the writer looks with each batch.
         let nudge = || drop(self.queue.push(Job::Look));
-        self.watch.wait(Duration::from_millis(timeout_ms), interval, nudge).await;
+        let changed = self.watch.wait(Duration::from_millis(timeout_ms), interval, nudge).await;
+        // The file says that it changed, and not what.
+        News { anything: changed, due: true, ..News::default() }
     }
+
+    /// Every change is seen by looking.
+    fn attend(&self) {}
 
     async fn put_token(&self, token: TokenRow) -> Result<()> {
         self.write(move |tx| registry::put_token(tx, &token)).await

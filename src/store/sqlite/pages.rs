@@ -31,6 +31,9 @@ const TOUCHED_LATER: [&str; 7] = [
     "INDEXED BY executions_noted WHERE e.notes > 0 AND e.updated_at_ms >= ?1",
 ];
 
+/// The condition of a small index.
+const AGAIN: &str = " AND (e.fencing_token > 1 OR e.source <> 'result')";
+
 /// A statement in the making: its text and the values of its parameters.
 struct Statement {
     sql: String,
@@ -62,6 +65,10 @@ impl Statement {
         self.and("e.tool = ?", query.tool.clone());
         self.and("e.key = ?", query.key.clone());
         self.and("e.attempt > ?", query.attempts_over);
+        if query.attempts_over.is_some_and(|attempts| attempts > 0) {
+            // Each attempt has a lease of its own.
+            self.sql.push_str(AGAIN);
+        }
         self.and("e.error_code = ?", query.error_code.clone());
         if let Some(prefix) = &query.id_prefix {
             let prefix = prefix.to_ascii_lowercase();
@@ -76,10 +83,10 @@ impl Statement {
         if query.recovered {
             let codes = LOSS_CODES.map(|code| format!("'{code}'")).join(", ");
             // Only an execution that was leased again, or whose result came in another way, can have lost an attempt.
+            self.sql.push_str(AGAIN);
             self.sql.push_str(&format!(
-                " AND e.state = 'completed' AND (e.fencing_token > 1 OR e.source <> 'result') AND EXISTS ( \
-                 SELECT 1 FROM execution_events v WHERE v.execution_id = e.id AND (v.type = 'lost' \
-                 OR v.type = 'retried' AND json_extract(v.body, '$.error.code') IN ({codes})))"
+                " AND e.state = 'completed' AND EXISTS (SELECT 1 FROM execution_events v WHERE v.execution_id = e.id \
+                 AND (v.type = 'lost' OR v.type = 'retried' AND json_extract(v.body, '$.error.code') IN ({codes})))"
             ));
         }
     }
@@ -108,7 +115,9 @@ impl Statement {
 impl Read<'_> {
     /// A page, newest first.
     pub(super) fn list(self, query: &ListQuery) -> Sql<Vec<Head>> {
-        if query.states.is_empty() || query.states.contains(&State::Completed) {
+        // So have errors and repeated attempts.
+        let rare = query.error_code.is_some() || query.attempts_over.is_some_and(|attempts| attempts > 0);
+        if rare || query.states.is_empty() || query.states.contains(&State::Completed) {
             return self.page(query, "", &query.states);
         }
         // Each group of states has a small index of its own; the page is merged from them.
@@ -128,14 +137,7 @@ impl Read<'_> {
     }
 
     fn page(self, query: &ListQuery, index: &str, states: &[State]) -> Sql<Vec<Head>> {
-        let mut statement = Statement::select(&format!("{index} WHERE 1"));
-        statement.filter(query);
-        statement.and("e.id < ?", query.before.map(|id| id.to_string()));
-        statement.states(states);
-        if states == [State::Leased] {
-            statement.sql.push_str(" AND e.lease_expires_at_ms IS NOT NULL");
-        }
-        statement.run(self, "DESC", query.limit)
+        page_of(query, index, states).run(self, "DESC", query.limit)
     }
 
     /// Executions that may have events in a span of time, in the order of their ids.
@@ -170,6 +172,27 @@ impl Read<'_> {
         }
         Ok(heads)
     }
+}
+
+fn page_of(query: &ListQuery, index: &str, states: &[State]) -> Statement {
+    let mut statement = Statement::select(&format!("{index} WHERE 1"));
+    statement.filter(query);
+    statement.and("e.id < ?", query.before.map(|id| id.to_string()));
+    statement.states(states);
+    if states == [State::Leased] {
+        statement.sql.push_str(" AND e.lease_expires_at_ms IS NOT NULL");
+    }
+    statement
+}
+
+/// How a page is read that is not merged from several.
+#[cfg(test)]
+pub(super) fn plan(connection: &rusqlite::Connection, query: &ListQuery) -> Vec<String> {
+    let statement = page_of(query, "", &query.states);
+    let sql = format!("EXPLAIN QUERY PLAN {} ORDER BY e.id DESC LIMIT 50", statement.sql);
+    let mut plan = connection.prepare(&sql).unwrap();
+    let steps = plan.query_map(params_from_iter(statement.values), |row| row.get("detail")).unwrap();
+    steps.collect::<rusqlite::Result<_>>().unwrap()
 }
 
 /// The lowest id that can be made at `at_ms`.

@@ -27,8 +27,9 @@ impl Watch {
         self.changed.notify_waiters();
     }
 
-    /// Waits until something changes or `timeout` passes. `begin` runs once this counts as waiting.
-    pub(super) async fn wait(&self, timeout: Duration, interval: Duration, begin: impl FnOnce()) {
+    /// Waits until something changes or `timeout` passes; whether something may have changed. `begin` runs once this counts
+    /// as waiting.
+    pub(super) async fn wait(&self, timeout: Duration, interval: Duration, begin: impl FnOnce()) -> bool {
         let notified = self.changed.notified();
         let _watching = Watching::new(&self.watchers);
         begin();
@@ -36,8 +37,7 @@ impl Watch {
         let last = *self.last.lock().expect("no thread panics with this lock");
         let lately = last.is_some_and(|last| last.elapsed() < interval * 10);
         let timeout = if lately { interval.min(timeout) } else { timeout };
-        // Both ends are the same to the caller: it looks again.
-        let _ = tokio::time::timeout(timeout, notified).await;
+        tokio::time::timeout(timeout, notified).await.is_ok() || lately
     }
 }
 

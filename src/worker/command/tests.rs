@@ -332,7 +332,7 @@ fn guarded(mut tool: CommandTool) -> CommandTool {
     tool.guard = vec![own.into()];
     let arguments = ["--exact", "worker::upstream::tests::guard::acts_as_guard", "--nocapture", "--"];
     tool.guard.extend(arguments.map(OsString::from));
-    tool.env.insert("DURABLE_MCP_TEST_GUARD".into(), Secret::new("1"));
+    tool.env.insert("TEST_GUARD".into(), Secret::new("1"));
     tool
 }
 

@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::asides::{Aside, Caller};
+use super::keeper::Keeper;
 use super::message;
 use crate::model::payload::Payload;
 use crate::model::revision::Revision;
@@ -58,11 +59,12 @@ pub enum Answer {
     Error(Box<RawValue>),
 }
 
-/// An answer, and the revision that it came in.
+/// An answer, the revision that it came in, and who keeps what it tells of.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub answer: Answer,
     pub revision: Revision,
+    pub keeper: Keeper,
 }
 
 /// Which time-out ended the attempt.

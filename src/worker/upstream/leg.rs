@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::asides::{Caller, Correlation, Scope};
 use super::call::{Answer, Bounds, CallError};
 use super::http::HttpLeg;
+use super::keeper::Keeper;
 use super::levels::Level;
 use super::overheard::Overheard;
 use super::request::Request;
@@ -53,6 +54,8 @@ pub(super) struct Leg {
     scope: Scope,
     /// Its server was told of capabilities of a client.
     pub declared_any: bool,
+    /// Who keeps what is made here.
+    pub keeper: Keeper,
     told: Mutex<Told>,
 }
 
@@ -78,11 +81,13 @@ impl Leg {
     pub async fn open(settings: &UpstreamSettings, context: LegContext) -> Result<Self, StartError> {
         let scope = context.correlation.scope;
         let declared_any = context.declared.is_some();
-        let line = match &settings.transport {
-            Transport::Stdio(stdio) => Line::Stdio(Box::new(StdioLeg::open(stdio, context).await?)),
-            Transport::Http(http) => Line::Http(HttpLeg::open(http, context).await?),
+        let (line, keeper) = match &settings.transport {
+            Transport::Stdio(stdio) => {
+                (Line::Stdio(Box::new(StdioLeg::open(stdio, context).await?)), Keeper::new_child())
+            }
+            Transport::Http(http) => (Line::Http(HttpLeg::open(http, context).await?), Keeper::ADDRESS),
         };
-        Ok(Self { line, scope, declared_any, told: Mutex::default() })
+        Ok(Self { line, scope, declared_any, keeper, told: Mutex::default() })
     }
 
     pub(super) fn scope(&self) -> Scope {

@@ -9,6 +9,7 @@ mod frames;
 pub mod guard;
 mod handshake;
 mod http;
+mod keeper;
 mod leg;
 mod levels;
 mod lists;
@@ -30,6 +31,7 @@ pub use self::call::{Answer, Call, CallError, Progress, Reply, TimeoutKind};
 pub use self::child::{Control, command};
 pub use self::frames::TopLevelId;
 pub use self::handshake::ASKING;
+pub use self::keeper::Keeper;
 pub use self::levels::rank;
 pub use self::message::{Wire, wires};
 pub use self::overheard::Heard;
@@ -167,10 +169,24 @@ impl Upstream {
     ) -> Result<Reply, CallError> {
         let deadline = request.attempt_timeout.map(|limit| Instant::now() + limit);
         let leg = self.ready_leg(&cancel, deadline).await?;
+        if request.kept_by.is_some_and(|keeper| keeper != leg.keeper) {
+            return Err(CallError::lost("the process of the server that this is about is gone"));
+        }
         let bounds = Bounds { cancel, deadline, idle_timeout: request.idle_timeout };
         let answer = leg.call(request, bounds, caller).await?;
         self.inner.served.store(true, Ordering::Relaxed);
-        Ok(Reply { answer, revision: leg.revision_for(request).await })
+        Ok(Reply { answer, revision: leg.revision_for(request).await, keeper: leg.keeper })
+    }
+
+    /// True while what `keeper` keeps can be asked for here.
+    pub fn reaches(&self, keeper: Keeper) -> bool {
+        match self.inner.settings.transport {
+            Transport::Http(_) => !keeper.is_child(),
+            Transport::Stdio(_) => {
+                let leg = self.inner.leg.borrow();
+                leg.as_ref().is_some_and(|leg| leg.keeper == keeper && !leg.lost().is_cancelled())
+            }
+        }
     }
 
     /// Tells a legacy server, if it is up, which log messages somebody wants.

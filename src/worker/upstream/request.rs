@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::call::Call;
+use super::keeper::Keeper;
 use super::message;
 use crate::model::json;
 
@@ -25,6 +26,8 @@ pub struct Request {
     pub log_level: Option<String>,
     /// The caller speaks revision 2026-07-28: it is served in it where the server speaks both eras.
     pub prefers_modern: bool,
+    /// What it is about is kept there: nobody else is asked.
+    pub kept_by: Option<Keeper>,
     /// The longest the request may take, waiting for the server included.
     pub attempt_timeout: Option<Duration>,
     /// The longest the server may go without an answer or progress.
@@ -93,6 +96,7 @@ impl From<Call> for Request {
             client_capabilities: call.client_capabilities,
             log_level: call.log_level,
             prefers_modern: call.prefers_modern,
+            kept_by: None,
             attempt_timeout: call.attempt_timeout,
             idle_timeout: call.idle_timeout,
         }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::super::executor::{Job, Report};
 use super::super::upstream::message::{failed, unsupported};
-use super::super::upstream::{self, Answer, Caller, ServerRequest, Upstream, rank};
+use super::super::upstream::{self, Answer, Caller, Keeper, ServerRequest, Upstream, rank};
 use crate::engine::Engine;
 use crate::engine::asking::{AskError, Question, Told};
 use crate::engine::client::string_member;
@@ -34,6 +34,15 @@ impl<'a> Attempt<'a> {
     /// The call ends because this process does.
     pub fn is_shutdown(&self) -> bool {
         self.engine.upgrade().is_some_and(|engine| engine.halting().is_cancelled())
+    }
+
+    /// A newer lease goes on with what the server works on.
+    pub async fn is_passed_on(&self, keeper: Keeper) -> bool {
+        let Some(engine) = self.engine.upgrade() else { return false };
+        let heads = engine.store().heads(&[self.job.id]).await.unwrap_or_default();
+        let newer = heads.first().filter(|head| head.fencing_token != self.job.fencing_token);
+        let process = newer.and_then(|head| Some(head.lease.as_ref()?.process));
+        process.is_some_and(|process| !keeper.is_child() || process == engine.process())
     }
 
     /// A client of 2026-07-28 gets no log messages unless it asked for them; every client none below its level.

@@ -1,5 +1,6 @@
 //! A server that answers a call with a task (2026-07-28, extension for tasks): it is polled until it ends, cancelled with
-//! the call, answered when it asks. Its id is kept, so that a later attempt goes on with it instead of calling again.
+//! the call, answered when it asks. Its id is kept, so that a later attempt goes on with it instead of calling again, where
+//! it can: a task of a child of ours is known to that child and to nobody else.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -8,15 +9,16 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::attempt::Attempt;
+use super::held::Held;
 use super::rounds::{self, response_map, text_member};
-use super::{cancelled_after, of_answer, towards_modern};
+use super::{CANCELLED, Reach, cancelled_after, of_answer, towards_modern};
 use crate::engine::Engine;
 use crate::engine::waiters::Progress;
 use crate::model::json::{members, one_line, quoted};
-use crate::store::{Keep, Kept, LeaseRef};
+use crate::store::{Keep, Kept, LeaseRef, Payload};
 use crate::worker::executor::Outcome;
 use crate::worker::upstream::message::{error_parts, own_error};
-use crate::worker::upstream::{Answer, CallError, Request};
+use crate::worker::upstream::{Answer, CallError, Keeper, Request};
 
 /// The member of a state of ours that names a server's task. States of servers are strings, ours are objects.
 const MEMBER: &str = "durable-mcp/task";
@@ -36,6 +38,7 @@ const LAST_WORD: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Task {
     id: String,
+    keeper: Keeper,
     poll: Duration,
     /// Questions that were answered: a server may show them for a moment longer.
     answered: Vec<String>,
@@ -56,16 +59,16 @@ pub fn is_task(state: &str) -> bool {
 }
 
 /// Follows the task that a server has just answered with.
-pub(super) async fn follow(attempt: &Attempt<'_>, engine: &Weak<Engine>, created: &str) -> Outcome {
+pub(super) async fn follow(attempt: &Attempt<'_>, engine: &Weak<Engine>, (created, keeper): (&str, Keeper)) -> Outcome {
     let Some(id) = text_member(created, "taskId") else {
         return of_answer(super::unsupported_result("task"));
     };
-    let task = Task { id, poll: poll_interval(created), answered: Vec::new() };
+    let mut task = Task { id, keeper, poll: poll_interval(created), answered: Vec::new() };
     task.keep(attempt, engine).await;
     if let Some(engine) = engine.upgrade() {
         engine.served_as_task(attempt.leg.name(), attempt.job.id);
     }
-    task.to_its_end(attempt, engine).await
+    task.follow_to_its_end(attempt, engine, &[]).await
 }
 
 /// The task that an earlier part of the execution has begun.
@@ -79,38 +82,63 @@ pub(super) async fn known(attempt: &Attempt<'_>, engine: &Weak<Engine>) -> Optio
         return None;
     }
     let kept = engine.upgrade()?.store().progressed(attempt.job.id).await.ok()?;
-    Task::read(&kept.checkpoint?)
+    // What is lost for good is no reason not to call again.
+    Task::read(&kept.checkpoint?).filter(|task| attempt.leg.reaches(task.keeper))
 }
 
 impl Task {
     /// Answers what the task has asked, where that is why the execution goes on, and follows it.
     pub async fn go_on(mut self, attempt: &Attempt<'_>, engine: &Weak<Engine>) -> Outcome {
-        let responses = attempt.job.continuation.as_ref().map(|continuation| &continuation.responses[..]);
-        if let Some(responses) = responses.filter(|responses| !responses.is_empty()) {
-            let update = self.request("tasks/update", attempt).with("inputResponses", &response_map(responses));
-            match attempt.leg.request(&update, attempt.job.cancel.clone(), attempt).await {
-                Ok(reply) => {
-                    if let Answer::Error(error) = reply.answer {
-                        return Outcome::RpcError(one_line(error.get()).into());
-                    }
+        let responses = attempt.job.continuation.as_ref().map_or(&[][..], |continuation| &continuation.responses);
+        self.follow_to_its_end(attempt, engine, responses).await
+    }
+
+    /// Brings the task the client's answers; how the call ended, if that ended it.
+    async fn answer(
+        &mut self,
+        attempt: &Attempt<'_>,
+        engine: &Weak<Engine>,
+        responses: &[(String, Payload)],
+    ) -> Option<Outcome> {
+        let update = self.request("tasks/update", attempt).with("inputResponses", &response_map(responses));
+        match attempt.leg.request(&update, attempt.job.cancel.clone(), attempt).await {
+            Ok(reply) => {
+                if let Answer::Error(error) = reply.answer {
+                    // That the answer was refused says nothing of the call, unless the task is still there.
+                    return Some(match self.look(attempt, attempt.job.cancel.clone()).await {
+                        Look::Ended(outcome) => outcome,
+                        _ => Outcome::RpcError(one_line(error.get()).into()),
+                    });
                 }
-                Err(CallError::Cancelled { .. }) => return self.cancel(attempt).await,
-                // The server shows what is still open: it is asked again.
-                Err(_) => return self.to_its_end(attempt, engine).await,
             }
-            self.answered.extend(responses.iter().map(|(key, _)| key.clone()));
-            self.keep(attempt, engine).await;
+            Err(CallError::Cancelled { .. }) => return Some(self.cancel(attempt).await),
+            // The server shows what is still open: it is asked again.
+            Err(_) => return None,
         }
-        self.to_its_end(attempt, engine).await
+        self.answered.extend(responses.iter().map(|(key, _)| key.clone()));
+        self.keep(attempt, engine).await;
+        None
     }
 
     /// Follows the task. One that has ended without a good result is nothing for a later attempt to go on with.
-    async fn to_its_end(&self, attempt: &Attempt<'_>, engine: &Weak<Engine>) -> Outcome {
-        let outcome = self.poll_to_end(attempt).await;
+    async fn follow_to_its_end(
+        &mut self,
+        attempt: &Attempt<'_>,
+        engine: &Weak<Engine>,
+        responses: &[(String, Payload)],
+    ) -> Outcome {
+        let ended = match responses {
+            [] => None,
+            responses => self.answer(attempt, engine, responses).await,
+        };
+        let outcome = match ended {
+            Some(outcome) => outcome,
+            None => self.poll_to_end(attempt, engine).await,
+        };
         let is_over = match &outcome {
             Outcome::Result(result) => crate::worker::is_error(result),
             Outcome::RpcError(_) => true,
-            Outcome::Failed(failure) => failure.error.code == TASK_GONE,
+            Outcome::Failed(failure) => [TASK_GONE, CANCELLED].contains(&failure.error.code.as_str()),
             Outcome::InputRequired { .. } => false,
         };
         if is_over && attempt.job.may_run_again {
@@ -119,9 +147,10 @@ impl Task {
         outcome
     }
 
-    async fn poll_to_end(&self, attempt: &Attempt<'_>) -> Outcome {
+    async fn poll_to_end(&mut self, attempt: &Attempt<'_>, engine: &Weak<Engine>) -> Outcome {
         let mut said = None;
         let mut looks = 0.0;
+        let mut held = Held::new(&attempt.job.asks);
         loop {
             match self.look(attempt, attempt.job.cancel.clone()).await {
                 Look::Ended(outcome) => return outcome,
@@ -130,11 +159,14 @@ impl Task {
                         return of_answer(super::unsupported_result("task"));
                     };
                     questions.retain(|question| !self.answered.contains(&question.key));
-                    if !questions.is_empty() {
+                    if self.keeper.is_child() {
+                        held.ask(questions);
+                    } else if !questions.is_empty() {
                         return Outcome::InputRequired { questions, state: Some(self.write().into()) };
                     }
                 }
                 Look::Working(message) => {
+                    held.ask(Vec::new());
                     looks += 1.0;
                     if message.is_some() && message != said {
                         said.clone_from(&message);
@@ -144,8 +176,19 @@ impl Task {
                 Look::Nothing => {}
             }
             tokio::select! {
-                () = tokio::time::sleep(self.poll) => {}
+                // An answer that does not come any more is one that was cancelled, too.
+                biased;
                 () = attempt.job.cancel.cancelled() => return self.cancel(attempt).await,
+                response = held.response() => {
+                    let ended = match response {
+                        Ok(response) => self.answer(attempt, engine, &[response]).await,
+                        Err(outcome) => Some(outcome),
+                    };
+                    if let Some(outcome) = ended {
+                        return outcome;
+                    }
+                }
+                () = tokio::time::sleep(self.poll) => {}
             }
         }
     }
@@ -157,7 +200,12 @@ impl Task {
                 Answer::Result(result) => result,
                 Answer::Error(error) => return Look::Ended(gone(&error)),
             },
-            // The task is the server's: it outlives the leg.
+            // A task of a child ends with it.
+            Err(_) if !attempt.leg.reaches(self.keeper) => {
+                let words = "the process of the server that had the call's task is gone";
+                return Look::Ended(Outcome::lost(Reach::Child.lost_code(), words));
+            }
+            // Any other is the server's: it outlives the leg.
             Err(_) => return Look::Nothing,
         };
         let raw = |name: &str| {
@@ -187,6 +235,9 @@ impl Task {
         if attempt.is_shutdown() {
             return Outcome::lost("worker_stopped", "the server stopped while the tool ran");
         }
+        if attempt.is_passed_on(self.keeper).await {
+            return Outcome::lost("lease_expired", "another lease goes on with the server's task");
+        }
         let last_word = async {
             let request = self.request("tasks/cancel", attempt);
             let _ = attempt.leg.request(&request, CancellationToken::new(), attempt).await;
@@ -206,6 +257,7 @@ impl Task {
         Request {
             client_capabilities: towards_modern(&attempt.job.client),
             prefers_modern: true,
+            kept_by: Some(self.keeper),
             attempt_timeout: Some(REQUEST_TIMEOUT),
             ..request
         }
@@ -219,7 +271,9 @@ impl Task {
     fn write(&self) -> String {
         let answered: Vec<_> = self.answered.iter().map(|key| quoted(key)).collect();
         let (id, poll_ms) = (quoted(&self.id), self.poll.as_millis());
-        format!(r#"{{"{MEMBER}":{{"id":{id},"poll_ms":{poll_ms},"answered":[{}]}}}}"#, answered.join(","))
+        let child = self.keeper.name().map(|name| format!(r#","child":{}"#, quoted(&name))).unwrap_or_default();
+        let answered = answered.join(",");
+        format!(r#"{{"{MEMBER}":{{"id":{id},"poll_ms":{poll_ms},"answered":[{answered}]{child}}}}}"#)
     }
 
     fn read(state: &str) -> Option<Task> {
@@ -233,9 +287,12 @@ impl Task {
             id: String,
             poll_ms: u64,
             answered: Vec<String>,
+            #[serde(default)]
+            child: Option<String>,
         }
         let Wire { task } = serde_json::from_str(state).ok()?;
-        Some(Task { id: task.id, poll: Duration::from_millis(task.poll_ms), answered: task.answered })
+        let keeper = task.child.as_deref().map_or(Keeper::ADDRESS, Keeper::named);
+        Some(Task { id: task.id, keeper, poll: Duration::from_millis(task.poll_ms), answered: task.answered })
     }
 }
 

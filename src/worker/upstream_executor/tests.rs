@@ -1,6 +1,7 @@
 //! What goes to a server with a call, and what its answers mean; with a real leg where that matters.
 
 mod asking;
+mod children;
 
 use std::sync::Mutex;
 

@@ -35,6 +35,12 @@ use std::time::Duration;
 /// How long anything may take before a test calls it hung.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
+/// What the variable of this name asks for, where the long form of a test is wanted: CONTRIBUTING.md lists them.
+pub fn asked_for(variable: &str) -> Option<u64> {
+    let asked = std::env::var(variable).ok()?;
+    Some(asked.parse().unwrap_or_else(|_| panic!("{variable} is a whole number, not {asked:?}")))
+}
+
 /// Leaves the test with a loud line when its set-up is absent; in CI (`CI` is set) absence is a failure.
 ///
 /// `skip_loudly!(support::clients_are_set_up())`

@@ -44,6 +44,22 @@ pub async fn number(url: &str, sql: &str) -> Option<i64> {
     client.query_typed(sql, &[]).await.unwrap().first().map(|row| row.get(0))
 }
 
+/// Takes the row of an execution away and leaves all that belongs to it, which no program of ours does: whoever comes by
+/// its key has met a fault of ours.
+pub async fn lose_execution(url: &str, id: &str) {
+    let sql = format!("DELETE FROM executions WHERE id = '{id}'");
+    if let Some(path) = url.strip_prefix("sqlite:") {
+        let database = rusqlite::Connection::open(path).unwrap();
+        database.pragma_update(None, "foreign_keys", false).unwrap();
+        assert_eq!(database.execute(&sql, []).unwrap(), 1);
+        return;
+    }
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("SET session_replication_role = replica").await.unwrap();
+    assert_eq!(client.execute(&sql, &[]).await.unwrap(), 1);
+}
+
 /// Plays each scene, an `async fn(On)` of the module, on every store: as `sqlite::NAME` and `postgres::NAME`.
 #[macro_export]
 macro_rules! on_every_store {

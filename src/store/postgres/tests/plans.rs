@@ -108,6 +108,7 @@ async fn no_statement_that_runs_all_the_time_reads_a_large_table_whole() {
     assert_eq!(bad.unwrap(), ["executions"]);
     as_it_is_sent(&schema, &client).await;
     rare_calls_are_found_by_their_caller(&schema, &client).await;
+    what_is_seldom_is_not_looked_for_among_all(&schema, &client).await;
 }
 
 /// The real calls of a store, with the plans that the database makes for their values; it counts what it reads whole.
@@ -186,6 +187,25 @@ async fn rare_calls_are_found_by_their_caller(schema: &Schema, client: &Client) 
     connections_end(client).await;
     let read = fetched(client).await - before;
     assert!((180..3_000).contains(&read), "{read} rows were read for three pages of 60");
+}
+
+/// Errors and repeated attempts are looked for among those that have any.
+async fn what_is_seldom_is_not_looked_for_among_all(schema: &Schema, client: &Client) {
+    let before = fetched(client).await;
+    let scene = Scene::open(schema, "seldom").await.unwrap();
+    let all = || ListQuery { limit: 60, ..ListQuery::default() };
+    for query in [
+        ListQuery { error_code: Some("nothing".into()), ..all() },
+        ListQuery { error_code: Some("nothing".into()), states: vec![State::Failed], ..all() },
+        ListQuery { attempts_over: Some(7), ..all() },
+        ListQuery { recovered: true, ..all() },
+    ] {
+        assert!(scene.store.list(query).await.unwrap().is_empty());
+    }
+    scene.store.close().await;
+    connections_end(client).await;
+    let read = fetched(client).await - before;
+    assert!(read < 1_000, "{read} rows were read to find nothing");
 }
 
 /// Rows of executions that were read by an index.

@@ -1,7 +1,7 @@
 //! Wake-ups between processes: by notification long before a look would be due, by looking where there are none, and how
 //! long both take.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
@@ -9,11 +9,16 @@ use futures_util::future::poll_fn;
 use tokio::sync::mpsc;
 use tokio_postgres::{AsyncMessage, Client};
 
+use uuid::Uuid;
+
 use super::cluster::Cluster;
 use super::{Isolation, Schema};
 use crate::model::execution::State;
+use crate::model::id::ExecutionId;
 use crate::store::conformance::Scene;
 use crate::store::postgres::listen::channel_of;
+use crate::store::postgres::said::Said;
+use crate::store::{News, WorkerChange};
 
 /// Wake-ups of one measurement.
 const WAKE_UPS: usize = 200;
@@ -118,7 +123,7 @@ async fn a_process_that_is_alone_says_nothing_and_one_in_company_says_much_in_fe
     schema.settings.poll_interval_ms = NEVER_MS;
     let (client, mut said) = listen(&cluster, &schema).await;
     let mut alone = Scene::open(&schema, "alone").await.unwrap();
-    let hello = tokio::time::timeout(PATIENCE, said.recv()).await.unwrap().unwrap();
+    let hello = next(&mut said).await;
     for _ in 0..20 {
         let submit = alone.call("{}");
         alone.new_execution(submit).await.unwrap();
@@ -128,8 +133,9 @@ async fn a_process_that_is_alone_says_nothing_and_one_in_company_says_much_in_fe
     assert!(said.try_recv().is_err(), "nobody listens who would look");
 
     let other = alone.another(&schema).await.unwrap();
-    let answer = tokio::time::timeout(PATIENCE, said.recv()).await.unwrap().unwrap();
-    assert_ne!(answer, hello, "each process has a name of its own");
+    let answer = next(&mut said).await;
+    assert!(hello.1.begins && answer.1.begins, "{hello:?} {answer:?}");
+    assert_ne!(answer.0, hello.0, "each process has a name of its own");
     let mut heard = BTreeMap::new();
     let began = Instant::now();
     let mut writes = 0;
@@ -138,17 +144,90 @@ async fn a_process_that_is_alone_says_nothing_and_one_in_company_says_much_in_fe
         let submit = alone.call("{}");
         alone.new_execution(submit).await.unwrap();
         writes += 1;
-        while let Ok(name) = said.try_recv() {
+        while let Ok(text) = said.try_recv() {
+            let (name, said) = read(&text);
+            let work = BTreeSet::from(["files".to_owned()]);
+            assert_eq!(said, Said { news: News { work, ..News::default() }, ..Said::default() });
             *heard.entry(name).or_insert(0_u128) += 1;
         }
     }
     // One at once, and one for each gap after it.
     let most = began.elapsed().as_millis() / 10 + 2;
-    let by_writer = heard.remove(&hello).unwrap_or_default();
+    let by_writer = heard.remove(&hello.0).unwrap_or_default();
     assert!(heard.is_empty(), "only who writes says so: {heard:?}");
     assert!(by_writer >= 1 && by_writer <= most, "{by_writer} notifications for {writes} writes, at most {most}");
     other.store.close().await;
     alone.store.close().await;
+}
+
+/// Stores a call that its own process runs, and completes it.
+async fn run_itself(scene: &mut Scene) -> ExecutionId {
+    let mut submit = scene.call("{}");
+    submit.submission.lease = Some(scene.lease_request());
+    let head = scene.new_execution(submit).await.unwrap();
+    assert_eq!(head.state, State::Leased);
+    scene.complete(head.id(), head.fencing_token, "1").await.unwrap();
+    head.id()
+}
+
+/// Says that workers changed, until it is heard.
+async fn say_workers(writer: &Scene, said: &mut mpsc::UnboundedReceiver<String>) -> Said {
+    loop {
+        writer.store.change_workers(Vec::new(), WorkerChange::Gone, writer.now_ms).await.unwrap();
+        // It is heard at once, or the writer does not know yet that anybody listens.
+        if let Ok(Some(text)) = tokio::time::timeout(Duration::from_millis(200), said.recv()).await {
+            let said = read(&text).1;
+            if !said.begins {
+                return said;
+            }
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn how_a_call_ended_that_its_own_process_ran_is_told_only_while_somebody_waits_elsewhere() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let mut schema = Schema::new(&cluster, Isolation::Serializable).await;
+    schema.settings.poll_interval_ms = NEVER_MS;
+    let (_client, mut said) = listen(&cluster, &schema).await;
+    let mut writer = Scene::open(&schema, "writer").await.unwrap();
+    let waiter = writer.another(&schema).await.unwrap();
+    let only_workers = Said { news: News::of_workers(), ..Said::default() };
+    assert_eq!(say_workers(&writer, &mut said).await, only_workers);
+    while said.try_recv().is_ok() {}
+
+    for _ in 0..20 {
+        run_itself(&mut writer).await;
+    }
+    // What it says comes in order: before this it has said nothing.
+    assert_eq!(say_workers(&writer, &mut said).await, only_workers);
+
+    while said.try_recv().is_ok() {}
+    waiter.store.attend();
+    let attends = next(&mut said).await;
+    assert_eq!(attends.1, Said { attends: true, ..Said::default() });
+    let answer = next(&mut said).await;
+    assert_ne!(answer.0, attends.0);
+    assert!(answer.1.news.anything, "what happened before it was heard: {answer:?}");
+    let id = run_itself(&mut writer).await;
+    let end = next(&mut said).await;
+    assert_eq!(end.1.news, News { executions: BTreeSet::from([id]), ..News::default() }, "{end:?}");
+    // It costs nothing to wait on.
+    waiter.store.attend();
+    assert_eq!(say_workers(&writer, &mut said).await, only_workers);
+    waiter.store.close().await;
+    writer.store.close().await;
+}
+
+/// Who says it, and what.
+fn read(text: &str) -> (String, Said) {
+    let object: serde_json::Value = serde_json::from_str(text).unwrap();
+    let from = object["from"].as_str().unwrap().to_owned();
+    (from, Said::read(text, Uuid::nil()).unwrap())
+}
+
+async fn next(said: &mut mpsc::UnboundedReceiver<String>) -> (String, Said) {
+    read(&tokio::time::timeout(PATIENCE, said.recv()).await.unwrap().unwrap())
 }
 
 /// A connection of the test's own that hears what is said about `schema`.

@@ -1,7 +1,9 @@
 //! Hot statements use their indexes, on an empty table as on a full one.
 
-use super::super::{counting, inputs, lists, pieces, prune, sessions, submit, tasks, totals, workers};
+use super::super::{counting, inputs, lists, pages, pieces, prune, sessions, submit, tasks, totals, workers};
 use super::TempFile;
+use crate::model::execution::State;
+use crate::store::ListQuery;
 
 #[tokio::test]
 async fn hot_statements_never_walk_a_whole_table() {
@@ -34,6 +36,30 @@ async fn hot_statements_never_walk_a_whole_table() {
             let walks = step.starts_with("SCAN") && !step.contains("INDEX executions_") && !step.contains("json_each");
             assert!(!walks || step.contains("(subquery") || step == "SCAN CONSTANT ROW", "{sql}: {steps:?}");
         }
+    }
+}
+
+/// What is asked for and mostly not there is looked for in an index that is small, or narrow.
+#[tokio::test]
+async fn filters_of_pages_walk_no_whole_rows() {
+    let file = TempFile::new();
+    drop(file.store().await.unwrap());
+    let raw = file.raw();
+    let some = || Some("nothing".to_owned());
+    let (rare, whose) = ("INDEX executions_failed", "INDEX executions_whose");
+    for (query, states, index) in [
+        (ListQuery { error_code: some(), ..ListQuery::default() }, vec![], rare),
+        (ListQuery { error_code: some(), ..ListQuery::default() }, vec![State::Failed], rare),
+        (ListQuery { attempts_over: Some(1), ..ListQuery::default() }, vec![], "INDEX executions_again"),
+        (ListQuery { recovered: true, ..ListQuery::default() }, vec![], "INDEX executions_again"),
+        (ListQuery { key: some(), ..ListQuery::default() }, vec![], whose),
+        (ListQuery { tool: some(), ..ListQuery::default() }, vec![State::Completed], whose),
+        (ListQuery { principal: some(), caller: some(), ..ListQuery::default() }, vec![], whose),
+        (ListQuery { namespace: some(), upstream: some(), ..ListQuery::default() }, vec![], whose),
+    ] {
+        let plan = pages::plan(&raw, &ListQuery { states, limit: 50, ..query.clone() });
+        assert!(plan[0].contains(index), "{query:?}: {plan:?}");
+        assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{query:?}: {plan:?}");
     }
 }
 

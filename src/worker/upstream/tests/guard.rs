@@ -11,8 +11,8 @@ use super::super::{Secret, StdioSettings, Upstream};
 use super::child::{SERVER, script, settings};
 use super::{call, down, lost, ready, result, run, soon};
 
-const MARK: &str = "DURABLE_MCP_TEST_GUARD";
-const OWNER: &str = "DURABLE_MCP_TEST_OWNER";
+const MARK: &str = "TEST_GUARD";
+const OWNER: &str = "TEST_OWNER";
 
 /// Is no test by itself: the tests below start it as their guard process.
 #[test]

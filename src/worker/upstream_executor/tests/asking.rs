@@ -200,6 +200,27 @@ async fn a_task_that_failed_is_cancelled_or_gone_is_told_as_what_it_is() {
 }
 
 #[tokio::test]
+async fn an_answer_to_a_task_that_is_gone_loses_the_call_and_one_that_is_refused_is_an_error() {
+    for (known, expected) in [(false, "task_gone"), (true, "-32602")] {
+        let server = Server::start(move |seen| {
+            modern(seen).unwrap_or_else(|| match seen.method() {
+                "tasks/get" if known => seen.result(task("input_required", json!({"inputRequests": {}}))),
+                _ => seen.error(400, -32602, "no"),
+            })
+        })
+        .await;
+        let state = r#"{"durable-mcp/task":{"id":"t-1","poll_ms":1,"answered":[]}}"#;
+        let responses = vec![("k".to_owned(), r#"{"action":"accept"}"#.into())];
+        let continuation = Some(Continuation { state: Some(state.into()), responses });
+        let told = match run(&server, Job { continuation, ..of_modern() }).await {
+            Outcome::Failed(failure) => failure.error.code,
+            outcome => error_code(outcome).to_string(),
+        };
+        assert_eq!((told.as_str(), server.seen("tools/call").len()), (expected, 0));
+    }
+}
+
+#[tokio::test]
 async fn a_cancelled_call_cancels_its_task() {
     let server = server(|seen| match seen.method() {
         "tools/call" => task("working", json!({"resultType": "task"})),

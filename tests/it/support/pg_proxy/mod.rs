@@ -8,7 +8,7 @@ mod link;
 mod plan;
 mod statements;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -149,12 +149,7 @@ impl PgProxy {
 
     /// The first commit of each kind of transaction and every so-manieth after it are ambiguous, in each way in turn.
     pub fn make_commits_ambiguous(&self, every: u64) {
-        self.make_commits_ambiguous_from(every, 0);
-    }
-
-    /// The same; the first commit of each kind is ambiguous in the way of [`AMBIGUOUS`] with this number.
-    pub fn make_commits_ambiguous_from(&self, every: u64, first: u64) {
-        self.plan().ambiguously(every, first);
+        self.plan().ambiguously(every);
     }
 
     /// No fault of a statement any more, and bytes flow.
@@ -178,11 +173,6 @@ impl PgProxy {
     /// Commits by what they wrote, such as `INSERT EXECUTIONS, UPDATE EXECUTIONS`.
     pub fn commits(&self) -> BTreeMap<String, u64> {
         self.plan().commits().clone()
-    }
-
-    /// Which faults struck the commits of each kind; none: it passed.
-    pub fn struck(&self) -> BTreeMap<String, BTreeSet<Fault>> {
-        self.plan().struck().clone()
     }
 
     fn plan(&self) -> std::sync::MutexGuard<'_, plan::Plan> {
