@@ -107,5 +107,5 @@ async fn a_long_result_on_its_way_into_postgresql() {
     let scene = Scene::start_on(On::Postgres, LIMITS, "").await;
     let (grown, sent) = over_http(&scene.program).await;
     assert_eq!(sent, BYTES);
-    check("stdio, JSON, PostgreSQL", grown, 300);
+    check("stdio, JSON, PostgreSQL", grown, 400);
 }
