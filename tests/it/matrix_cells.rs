@@ -233,7 +233,9 @@ impl Scene<'_> {
             }
             assert_eq!(result["isError"], true, "{message}");
             return match text(&message) {
-                "refused with -32601" => "not asked: the tool is refused with -32601".to_owned(),
+                refused if refused.starts_with("refused with -32601") => {
+                    "not asked: the tool is refused with -32601".to_owned()
+                }
                 other => other.to_owned(),
             };
         }

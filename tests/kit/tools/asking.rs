@@ -51,7 +51,10 @@ pub async fn ask(server: &Server, call: &Call<'_>) -> Result<Outcome, String> {
     let response: Response<'_> = serde_json::from_str(&answer).map_err(|error| error.to_string())?;
     Ok(match (response.result, response.error) {
         (Some(result), None) => text_result(&format!("told {result}")),
-        (_, error) => tool_error(&format!("refused with {}", error.unwrap_or_default()["code"])),
+        (_, error) => {
+            let error = error.unwrap_or_default();
+            tool_error(&format!("refused with {}: {}", error["code"], error["message"]))
+        }
     })
 }
 
