@@ -1,5 +1,7 @@
 //! Questions to clients: stored with the wait they mean, answered once, kept for later attempts.
 
+use futures_util::future::join_all;
+
 use super::Ground;
 use super::scene::{Scene, Verdict, form, holds, same};
 use crate::model::decide::{Answer, Command};
@@ -38,11 +40,7 @@ async fn stored(scene: &Scene, ask: Ask) -> Result<(Head, Vec<InputRow>), super:
     Ok(form!(scene.store.ask(ask).await?, Asked::Stored { head, rows } => (*head, rows)))
 }
 
-async fn answer(
-    scene: &mut Scene,
-    id: ExecutionId,
-    (number, outcome, text): (u32, InputOutcome, &str),
-) -> Result<AnsweredInputs, super::Failure> {
+fn answering(scene: &mut Scene, id: ExecutionId, (number, outcome, text): (u32, InputOutcome, &str)) -> AnswerInputs {
     let is_answer = outcome.is_answer();
     let answer = NewAnswer {
         number,
@@ -51,7 +49,15 @@ async fn answer(
         hash: is_answer.then(|| format!("hash of {text}")),
     };
     let operation = scene.operation();
-    let answers = AnswerInputs { id, answers: vec![answer], by: "ann".into(), operation, now_ms: scene.now_ms };
+    AnswerInputs { id, answers: vec![answer], by: "ann".into(), operation, now_ms: scene.now_ms }
+}
+
+async fn answer(
+    scene: &mut Scene,
+    id: ExecutionId,
+    told: (u32, InputOutcome, &str),
+) -> Result<AnsweredInputs, super::Failure> {
+    let answers = answering(scene, id, told);
     scene.store.answer(answers).await?.ok_or_else(|| super::Failure(format!("execution {id} is missing")))
 }
 
@@ -84,6 +90,32 @@ pub(super) async fn a_question_is_stored_with_its_wait_and_answered_once(ground:
     let answers = AnswerInputs { id: missing, answers: vec![], by: "ann".into(), operation, now_ms: scene.now_ms };
     holds!(scene.store.answer(answers).await?.is_none());
     scene.check_row(id).await
+}
+
+pub(super) async fn many_executions_ask_at_once_and_each_is_answered(ground: &dyn Ground) -> Verdict {
+    let mut scene = Scene::open(ground, "questions").await?;
+    let other = scene.another(ground).await?;
+    let mut heads = Vec::new();
+    for _ in 0..64 {
+        heads.push(leased(&mut scene, false).await?);
+    }
+    // Half of them are in the other process, as are the answers to the first half.
+    let stores = [&scene.store, &other.store].map(std::sync::Arc::clone);
+    let asks: Vec<_> = heads.iter().map(|head| ask(&mut scene, head, &["a"])).collect();
+    let asked = asks.into_iter().enumerate().map(|(n, ask)| stores[n % 2].ask(ask));
+    for asked in join_all(asked).await {
+        same!(form!(asked?, Asked::Stored { rows, .. } => rows).len(), 1);
+    }
+    let answers: Vec<_> =
+        heads.iter().map(|head| answering(&mut scene, head.id(), (1, InputOutcome::Result, "{}"))).collect();
+    let answered = answers.into_iter().enumerate().map(|(n, answers)| stores[(n + 1) % 2].answer(answers));
+    for answered in join_all(answered).await {
+        same!(answered?.map(|answered| answered.fates), Some(vec![Fate::Taken]));
+    }
+    for head in heads {
+        scene.check_row(head.id()).await?;
+    }
+    Ok(())
 }
 
 pub(super) async fn a_question_needs_the_lease(ground: &dyn Ground) -> Verdict {

@@ -144,6 +144,7 @@ macro_rules! store_cases {
             inputs: [
                 a_question_is_stored_with_its_wait_and_answered_once,
                 a_question_needs_the_lease,
+                many_executions_ask_at_once_and_each_is_answered,
                 a_question_of_a_lost_attempt_keeps_its_answer_for_the_next,
                 a_parked_round_gives_its_lease_up_and_keeps_its_state,
                 questions_of_what_has_ended_are_withdrawn_and_go_with_the_payloads,

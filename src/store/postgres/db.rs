@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Object, Pool};
 use futures_util::future::BoxFuture;
+use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row};
@@ -36,6 +37,8 @@ pub(super) struct Db {
     policies: Arc<Policies>,
     settings: Arc<PostgresSettings>,
     observed: Observed,
+    /// Transactions that met others run again one after the other: together they would meet each other again.
+    turns: Mutex<()>,
 }
 
 impl Drop for Db {
@@ -149,7 +152,15 @@ impl Db {
         let connector = Connector::new(target, Arc::clone(&settings));
         let pool = connector.pool().map_err(|fault| fault.error)?;
         let tender = pool::tend(&pool, Duration::from_millis(settings.idle_timeout_ms));
-        Ok(Db { connector, pool, tender, policies: Arc::default(), settings, observed: Observed::default() })
+        Ok(Db {
+            connector,
+            pool,
+            tender,
+            policies: Arc::default(),
+            settings,
+            observed: Observed::default(),
+            turns: Mutex::default(),
+        })
     }
 
     /// How transactions begin, and whether they have to be told.
@@ -294,6 +305,7 @@ impl Db {
         let mut retry = self.patience();
         let mut uncertain = Uncertain::default();
         let mut may_be_there = false;
+        let mut turn = None;
         loop {
             let limit = retry.left().max(SHORTEST);
             let once = self.transaction_once(&run, &mut uncertain, may_be_there);
@@ -307,6 +319,12 @@ impl Db {
                 return Err(fault.error);
             }
             may_be_there |= fault.kind == Kind::Lost;
+            if fault.kind == Kind::Again && turn.is_none() {
+                let Ok(own) = tokio::time::timeout(retry.left(), self.turns.lock()).await else {
+                    return Err(fault.error);
+                };
+                turn = Some(own);
+            }
         }
     }
 
