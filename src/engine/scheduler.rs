@@ -76,10 +76,10 @@ impl Engine {
             let mut dead = self.store.dead_processes(now_ms).await?;
             let batch = self.settings.scheduler_batch;
             let due = self.store.due(&dead, now_ms, batch).await?;
-            if by.take().is_some_and(|by| Instant::now() > by) {
+            if by.take().is_some_and(|by| Instant::now() > by) || !self.store.renews() {
                 self.be_patient();
             }
-            // The store was away: whoever could not say that it lives gets the time to say so.
+            // The store was away, or took no writes: whoever could not say that it lives gets the time to say so.
             let is_patient = self.settling.is_patient(now_ms);
             if is_patient {
                 dead.clear();

@@ -243,6 +243,9 @@ impl Store for Faulty {
     async fn register_process(&self, process: ProcessId, now_ms: i64) -> Result<()> {
         self.inner.register_process(process, now_ms).await
     }
+    fn renews(&self) -> bool {
+        self.pass("renews").is_ok() && self.inner.renews()
+    }
     async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
         self.inner.dead_processes(now_ms).await
     }

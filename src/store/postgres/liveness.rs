@@ -1,5 +1,5 @@
 //! Which processes live: each has a row that it renews, with a time that ends by the clock of the database. No process's
-//! own clock says that another one is dead, and none that could not renew its own row says so: nobody could, then.
+//! own clock says that another one is dead.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -19,43 +19,8 @@ use crate::store::Result;
 pub(super) struct Liveness {
     db: Arc<Db>,
     own: Arc<Mutex<Vec<ProcessId>>>,
-    pulse: Arc<Mutex<Pulse>>,
+    renewals: Arc<Renewals>,
     renewing: JoinHandle<()>,
-}
-
-/// Whether what this process sees of the others is worth something: renewals that stand still (a standby that has to
-/// acknowledge them, a database that stops) stand still for all, and come back for each at another moment.
-#[derive(Debug)]
-struct Pulse {
-    /// Between two renewals that go well.
-    interval: Duration,
-    renewed_at: Option<Instant>,
-    /// When the last time without renewals was over.
-    back_at: Option<Instant>,
-}
-
-impl Pulse {
-    fn new(interval: Duration) -> Pulse {
-        Pulse { interval, renewed_at: None, back_at: None }
-    }
-
-    fn renewed(&mut self, now: Instant) {
-        if self.renewed_at.is_some_and(|at| self.is_late(at, now)) {
-            self.back_at = Some(now);
-        }
-        self.renewed_at = Some(now);
-    }
-
-    /// True while renewals come in time, and after a time without them once everybody had as long as a process lives.
-    fn is_steady(&self, now: Instant) -> bool {
-        let lives = self.interval * u32::try_from(RENEWALS).unwrap_or(u32::MAX);
-        !self.renewed_at.is_some_and(|at| self.is_late(at, now))
-            && self.back_at.is_none_or(|at| now.saturating_duration_since(at) >= lives)
-    }
-
-    fn is_late(&self, before: Instant, now: Instant) -> bool {
-        now.saturating_duration_since(before) > 2 * self.interval
-    }
 }
 
 impl Drop for Liveness {
@@ -87,19 +52,24 @@ impl Liveness {
     pub(super) fn new(db: &Arc<Db>) -> Liveness {
         let own: Arc<Mutex<Vec<ProcessId>>> = Arc::default();
         let interval = Duration::from_millis((db.settings().process_ttl_ms / RENEWALS).max(1));
-        let pulse = Arc::new(Mutex::new(Pulse::new(interval)));
-        let renewing = tokio::spawn(renew_for_ever(Arc::clone(db), Arc::clone(&own), Arc::clone(&pulse)));
-        Liveness { db: Arc::clone(db), own, pulse, renewing }
+        let renewals = Arc::new(Renewals { interval, last: Mutex::default() });
+        let renewing = tokio::spawn(renew_for_ever(Arc::clone(db), Arc::clone(&own), Arc::clone(&renewals)));
+        Liveness { db: Arc::clone(db), own, renewals, renewing }
     }
 
     /// The processes announced here.
     pub(super) fn own(&self) -> Vec<ProcessId> {
-        held(&self.own).clone()
+        list(&self.own).clone()
+    }
+
+    /// False while the processes announced here could not be renewed in time.
+    pub(super) fn renews(&self) -> bool {
+        self.renewals.are_in_time(Instant::now())
     }
 
     /// True for a process announced here.
     pub(super) fn is_own(&self, process: ProcessId) -> bool {
-        held(&self.own).contains(&process)
+        list(&self.own).contains(&process)
     }
 
     /// Announces a process; it lives until [`Liveness::release`], or until nothing was heard of it for its time.
@@ -113,7 +83,7 @@ impl Liveness {
                 })
             })
             .await?;
-        let mut own = held(&self.own);
+        let mut own = list(&self.own);
         if !own.contains(&process) {
             own.push(process);
         }
@@ -121,12 +91,9 @@ impl Liveness {
     }
 
     /// Processes that are announced, hold leases or wait, and of which nothing was heard for too long; remote workers
-    /// that are silent, or gone and still hold leases. None while this process could not say of itself that it lives.
+    /// that are silent, or gone and still hold leases.
     pub(super) async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
-        if !held(&self.pulse).is_steady(Instant::now()) {
-            return Ok(Vec::new());
-        }
-        let own: Vec<Uuid> = held(&self.own).iter().map(|process| *process.as_uuid()).collect();
+        let own: Vec<Uuid> = list(&self.own).iter().map(|process| *process.as_uuid()).collect();
         let own = &own;
         self.db
             .read(move |reading| {
@@ -146,7 +113,7 @@ impl Liveness {
     /// Takes back what was announced here: to all others these processes are dead at once.
     pub(super) async fn release(&self) {
         self.renewing.abort();
-        let own: Vec<Uuid> = std::mem::take(&mut *held(&self.own)).iter().map(|process| *process.as_uuid()).collect();
+        let own: Vec<Uuid> = std::mem::take(&mut *list(&self.own)).iter().map(|process| *process.as_uuid()).collect();
         if own.is_empty() {
             return;
         }
@@ -176,24 +143,42 @@ fn ttl_ms(db: &Db) -> i64 {
     i64::try_from(db.settings().process_ttl_ms).unwrap_or(i64::MAX)
 }
 
-fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().expect("no thread panics with this lock")
+/// When this process last said that it lives.
+struct Renewals {
+    interval: Duration,
+    last: Mutex<Option<Instant>>,
 }
 
-async fn renew_for_ever(db: Arc<Db>, own: Arc<Mutex<Vec<ProcessId>>>, pulse: Arc<Mutex<Pulse>>) {
-    let interval = held(&pulse).interval;
-    let mut ticks = tokio::time::interval(interval);
+impl Renewals {
+    /// True unless the next one is late by half its interval: before a neighbour's row that was renewed just before things
+    /// stood still is over.
+    fn are_in_time(&self, now: Instant) -> bool {
+        let last = *self.last.lock().expect("no thread panics with this lock");
+        last.is_none_or(|last| now.saturating_duration_since(last) <= self.interval * 3 / 2)
+    }
+
+    fn went_well(&self, now: Instant) {
+        *self.last.lock().expect("no thread panics with this lock") = Some(now);
+    }
+}
+
+fn list(own: &Mutex<Vec<ProcessId>>) -> MutexGuard<'_, Vec<ProcessId>> {
+    own.lock().expect("no thread panics with this lock")
+}
+
+async fn renew_for_ever(db: Arc<Db>, own: Arc<Mutex<Vec<ProcessId>>>, renewals: Arc<Renewals>) {
+    let mut ticks = tokio::time::interval(renewals.interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let ids: Vec<Uuid> = held(&own).iter().map(|process| *process.as_uuid()).collect();
+        let ids: Vec<Uuid> = list(&own).iter().map(|process| *process.as_uuid()).collect();
         if ids.is_empty() {
             continue;
         }
         let (ids, ttl_ms) = (&ids, ttl_ms(&db));
         let renewed = db.transaction(move |tx| Box::pin(renew(tx, ids, ttl_ms))).await;
         match renewed {
-            Ok(()) => held(&pulse).renewed(Instant::now()),
+            Ok(()) => renewals.went_well(Instant::now()),
             Err(error) => tracing::warn!(%error, "could not tell the others that this process lives"),
         }
     }
@@ -246,20 +231,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_could_not_renew_judges_nobody_until_the_others_had_their_time() {
-        let (start, interval) = (Instant::now(), Duration::from_millis(100));
+    fn a_renewal_is_late_after_one_and_a_half_intervals() {
+        let renewals = Renewals { interval: Duration::from_millis(100), last: Mutex::default() };
+        let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let mut pulse = Pulse::new(interval);
-        assert!(pulse.is_steady(at(5_000)), "who has just come judges what was there before");
-        pulse.renewed(at(5_000));
-        assert!(pulse.is_steady(at(5_200)));
-        assert!(!pulse.is_steady(at(5_201)), "its own row is nearly over");
-        pulse.renewed(at(5_210));
-        assert!(!pulse.is_steady(at(5_210)), "the others may renew theirs a moment later");
-        for ms in [5_310, 5_410, 5_500] {
-            pulse.renewed(at(ms));
-        }
-        assert!(!pulse.is_steady(at(5_509)));
-        assert!(pulse.is_steady(at(5_510)));
+        assert!(renewals.are_in_time(at(5_000)), "who has just come was never late");
+        renewals.went_well(at(5_000));
+        assert!(renewals.are_in_time(at(5_150)));
+        assert!(!renewals.are_in_time(at(5_151)));
+        renewals.went_well(at(5_200));
+        assert!(renewals.are_in_time(at(5_200)));
     }
 }

@@ -188,6 +188,10 @@ impl Store for PostgresStore {
         Ok(())
     }
 
+    fn renews(&self) -> bool {
+        self.liveness.renews()
+    }
+
     async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
         self.liveness.dead_processes(now_ms).await
     }

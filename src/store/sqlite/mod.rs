@@ -217,6 +217,10 @@ impl Store for SqliteStore {
         self.write(move |tx| registry::put_process(tx, process, now_ms)).await
     }
 
+    fn renews(&self) -> bool {
+        true
+    }
+
     async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
         let liveness = Arc::clone(&self.liveness);
         self.list(move |read| {
