@@ -33,7 +33,7 @@ pub struct Settling {
 /// A look at a database that takes so long was kept from it, as others may have been.
 const LATE: Duration = Duration::from_secs(1);
 /// By then everybody has said that it lives who could not before.
-const PATIENCE_MS: i64 = 3_000;
+const PATIENCE: Duration = Duration::from_secs(3);
 /// A heartbeat that failed is repeated no later, and leases in doubt are looked for again.
 const HEARTBEAT_AGAIN_MS: i64 = 1_000;
 
@@ -76,11 +76,12 @@ impl Engine {
             let mut dead = self.store.dead_processes(now_ms).await?;
             let batch = self.settings.scheduler_batch;
             let due = self.store.due(&dead, now_ms, batch).await?;
-            if by.take().is_some_and(|by| Instant::now() > by) || !self.store.renews() {
+            if by.take().is_some_and(|by| Instant::now() > by) {
                 self.be_patient();
             }
             // The store was away, or took no writes: whoever could not say that it lives gets the time to say so.
-            let is_patient = self.settling.is_patient(now_ms);
+            let was_silent = self.store.since_silence().is_some_and(|ago| ago < PATIENCE);
+            let is_patient = was_silent || self.settling.is_patient(now_ms);
             if is_patient {
                 dead.clear();
             }
@@ -164,7 +165,7 @@ impl Engine {
     /// Leaves alone what others hold, until they had the time to say that they live. A file tells who lives by itself.
     fn be_patient(&self) {
         if matches!(self.clock, Clock::Aligned(_)) {
-            self.settling.be_patient(self.now_ms() + PATIENCE_MS + self.settings.scheduler_interval_ms);
+            self.settling.be_patient(self.now_ms() + PATIENCE.as_millis() as i64 + self.settings.scheduler_interval_ms);
         }
     }
 

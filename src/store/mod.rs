@@ -44,6 +44,7 @@ pub use worker::{Keep, KeepOutcome, Kept, LeaseKey, Progressed, WorkerChange, Wo
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use thiserror::Error;
@@ -366,9 +367,10 @@ pub trait Store: SessionStore + SeriesStore + PieceStore + Send + Sync + 'static
     /// Announces this process; until it is dropped with the store (or the process dies) it counts as alive.
     async fn register_process(&self, process: ProcessId, now_ms: i64) -> Result<()>;
 
-    /// False while this process could not say in time that it lives: then perhaps nobody could, as while a standby that has
-    /// to acknowledge it stands still. Always true where the operating system tells who lives.
-    fn renews(&self) -> bool;
+    /// How long ago this process could at last not say in time that it lives, no time at all while it can not: then perhaps
+    /// nobody could, as while a standby that has to acknowledge it stands still. `None` when it always could, and where
+    /// the operating system tells who lives.
+    fn since_silence(&self) -> Option<Duration>;
 
     /// Processes that are announced, hold leases or wait, and are dead: asks the operating system, not a clock. And
     /// remote workers of which nothing was heard for too long at `now_ms`, or that are gone and still hold leases.

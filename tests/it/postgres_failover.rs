@@ -135,7 +135,10 @@ async fn while_the_standby_stands_still_nothing_is_acknowledged_and_then_all_goe
     for (at, url) in urls.iter().enumerate() {
         for era in ["modern", "legacy"] {
             let text = format!("frozen-{at}-{era}");
-            assert_eq!(scene.ledger.insist(url, &Call::new("append", &text)).await.state, "completed", "{text}");
+            let answer = scene.ledger.insist(url, &Call::new("append", &text)).await;
+            let (setup, store) = (&scene.fleet.setup, primary.url());
+            let log = setup.cli(&["executions", "events", &answer.id, "--json", "--store", &store]).await;
+            assert_eq!(answer.state, "completed", "{text}: {}{}", log.stdout, log.stderr);
             assert_eq!(scene.fleet.ledger.starts(&text).len(), 1, "{text}");
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -35,6 +36,7 @@ pub(crate) struct Faulty {
     /// The beginnings of the spans in which ended executions were read.
     counted_from: Mutex<Vec<i64>>,
     reads_take: Mutex<Option<(Arc<Manual>, i64)>>,
+    silence: Mutex<Option<Duration>>,
 }
 
 type Submitted = Box<dyn Fn(ExecutionId) + Send>;
@@ -49,7 +51,13 @@ impl Faulty {
             submitted: Mutex::default(),
             counted_from: Mutex::default(),
             reads_take: Mutex::default(),
+            silence: Mutex::default(),
         })
+    }
+
+    /// So long ago this process could not say that it lives.
+    pub(crate) fn was_silent(&self, ago: Duration) {
+        *self.silence.lock().unwrap() = Some(ago);
     }
 
     /// Each read of what ended takes so long by this clock.
@@ -243,8 +251,8 @@ impl Store for Faulty {
     async fn register_process(&self, process: ProcessId, now_ms: i64) -> Result<()> {
         self.inner.register_process(process, now_ms).await
     }
-    fn renews(&self) -> bool {
-        self.pass("renews").is_ok() && self.inner.renews()
+    fn since_silence(&self) -> Option<Duration> {
+        self.silence.lock().unwrap().or_else(|| self.inner.since_silence())
     }
     async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
         self.inner.dead_processes(now_ms).await

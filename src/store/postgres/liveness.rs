@@ -19,7 +19,7 @@ use crate::store::Result;
 pub(super) struct Liveness {
     db: Arc<Db>,
     own: Arc<Mutex<Vec<ProcessId>>>,
-    renewals: Arc<Renewals>,
+    renewals: Arc<Mutex<Renewals>>,
     renewing: JoinHandle<()>,
 }
 
@@ -52,24 +52,24 @@ impl Liveness {
     pub(super) fn new(db: &Arc<Db>) -> Liveness {
         let own: Arc<Mutex<Vec<ProcessId>>> = Arc::default();
         let interval = Duration::from_millis((db.settings().process_ttl_ms / RENEWALS).max(1));
-        let renewals = Arc::new(Renewals { interval, last: Mutex::default() });
+        let renewals = Arc::new(Mutex::new(Renewals::every(interval)));
         let renewing = tokio::spawn(renew_for_ever(Arc::clone(db), Arc::clone(&own), Arc::clone(&renewals)));
         Liveness { db: Arc::clone(db), own, renewals, renewing }
     }
 
     /// The processes announced here.
     pub(super) fn own(&self) -> Vec<ProcessId> {
-        list(&self.own).clone()
+        held(&self.own).clone()
     }
 
-    /// False while the processes announced here could not be renewed in time.
-    pub(super) fn renews(&self) -> bool {
-        self.renewals.are_in_time(Instant::now())
+    /// How long ago the processes announced here could at last not be renewed in time.
+    pub(super) fn since_silence(&self) -> Option<Duration> {
+        held(&self.renewals).since_late(Instant::now())
     }
 
     /// True for a process announced here.
     pub(super) fn is_own(&self, process: ProcessId) -> bool {
-        list(&self.own).contains(&process)
+        held(&self.own).contains(&process)
     }
 
     /// Announces a process; it lives until [`Liveness::release`], or until nothing was heard of it for its time.
@@ -83,7 +83,8 @@ impl Liveness {
                 })
             })
             .await?;
-        let mut own = list(&self.own);
+        held(&self.renewals).went_well(Instant::now());
+        let mut own = held(&self.own);
         if !own.contains(&process) {
             own.push(process);
         }
@@ -93,7 +94,7 @@ impl Liveness {
     /// Processes that are announced, hold leases or wait, and of which nothing was heard for too long; remote workers
     /// that are silent, or gone and still hold leases.
     pub(super) async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
-        let own: Vec<Uuid> = list(&self.own).iter().map(|process| *process.as_uuid()).collect();
+        let own: Vec<Uuid> = held(&self.own).iter().map(|process| *process.as_uuid()).collect();
         let own = &own;
         self.db
             .read(move |reading| {
@@ -113,7 +114,7 @@ impl Liveness {
     /// Takes back what was announced here: to all others these processes are dead at once.
     pub(super) async fn release(&self) {
         self.renewing.abort();
-        let own: Vec<Uuid> = std::mem::take(&mut *list(&self.own)).iter().map(|process| *process.as_uuid()).collect();
+        let own: Vec<Uuid> = std::mem::take(&mut *held(&self.own)).iter().map(|process| *process.as_uuid()).collect();
         if own.is_empty() {
             return;
         }
@@ -143,42 +144,58 @@ fn ttl_ms(db: &Db) -> i64 {
     i64::try_from(db.settings().process_ttl_ms).unwrap_or(i64::MAX)
 }
 
-/// When this process last said that it lives.
+/// When this process could say that it lives, and when it could not.
 struct Renewals {
     interval: Duration,
-    last: Mutex<Option<Instant>>,
+    last: Option<Instant>,
+    /// When the last time without renewals was over.
+    back: Option<Instant>,
 }
 
 impl Renewals {
-    /// True unless the next one is late by half its interval: before a neighbour's row that was renewed just before things
-    /// stood still is over.
-    fn are_in_time(&self, now: Instant) -> bool {
-        let last = *self.last.lock().expect("no thread panics with this lock");
-        last.is_none_or(|last| now.saturating_duration_since(last) <= self.interval * 3 / 2)
+    fn every(interval: Duration) -> Renewals {
+        Renewals { interval, last: None, back: None }
     }
 
-    fn went_well(&self, now: Instant) {
-        *self.last.lock().expect("no thread panics with this lock") = Some(now);
+    fn went_well(&mut self, now: Instant) {
+        if self.are_late(now) {
+            self.back = Some(now);
+        }
+        self.last = Some(now);
+    }
+
+    /// How long ago they were late at last; no time at all while they are.
+    fn since_late(&self, now: Instant) -> Option<Duration> {
+        match self.are_late(now) {
+            true => Some(Duration::ZERO),
+            false => self.back.map(|back| now.saturating_duration_since(back)),
+        }
+    }
+
+    /// By half an interval: before a neighbour's row that was renewed just before things stood still is over.
+    fn are_late(&self, now: Instant) -> bool {
+        self.last.is_some_and(|last| now.saturating_duration_since(last) > self.interval * 3 / 2)
     }
 }
 
-fn list(own: &Mutex<Vec<ProcessId>>) -> MutexGuard<'_, Vec<ProcessId>> {
-    own.lock().expect("no thread panics with this lock")
+fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().expect("no thread panics with this lock")
 }
 
-async fn renew_for_ever(db: Arc<Db>, own: Arc<Mutex<Vec<ProcessId>>>, renewals: Arc<Renewals>) {
-    let mut ticks = tokio::time::interval(renewals.interval);
+async fn renew_for_ever(db: Arc<Db>, own: Arc<Mutex<Vec<ProcessId>>>, renewals: Arc<Mutex<Renewals>>) {
+    let interval = held(&renewals).interval;
+    let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let ids: Vec<Uuid> = list(&own).iter().map(|process| *process.as_uuid()).collect();
+        let ids: Vec<Uuid> = held(&own).iter().map(|process| *process.as_uuid()).collect();
         if ids.is_empty() {
             continue;
         }
         let (ids, ttl_ms) = (&ids, ttl_ms(&db));
         let renewed = db.transaction(move |tx| Box::pin(renew(tx, ids, ttl_ms))).await;
         match renewed {
-            Ok(()) => renewals.went_well(Instant::now()),
+            Ok(()) => held(&renewals).went_well(Instant::now()),
             Err(error) => tracing::warn!(%error, "could not tell the others that this process lives"),
         }
     }
@@ -231,15 +248,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_renewal_is_late_after_one_and_a_half_intervals() {
-        let renewals = Renewals { interval: Duration::from_millis(100), last: Mutex::default() };
+    fn a_renewal_is_late_after_one_and_a_half_intervals_and_that_is_remembered() {
+        let mut renewals = Renewals::every(Duration::from_millis(100));
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        assert!(renewals.are_in_time(at(5_000)), "who has just come was never late");
+        let ago = |ms| Some(Duration::from_millis(ms));
+        assert_eq!(renewals.since_late(at(5_000)), None, "who has just come was never late");
         renewals.went_well(at(5_000));
-        assert!(renewals.are_in_time(at(5_150)));
-        assert!(!renewals.are_in_time(at(5_151)));
-        renewals.went_well(at(5_200));
-        assert!(renewals.are_in_time(at(5_200)));
+        renewals.went_well(at(5_150));
+        assert_eq!(renewals.since_late(at(5_300)), None);
+        assert_eq!(renewals.since_late(at(5_301)), ago(0));
+        renewals.went_well(at(5_400));
+        assert_eq!(renewals.since_late(at(5_400)), ago(0), "although nobody looked while it was");
+        renewals.went_well(at(5_500));
+        assert_eq!(renewals.since_late(at(5_550)), ago(150));
     }
 }

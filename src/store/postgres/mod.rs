@@ -188,8 +188,8 @@ impl Store for PostgresStore {
         Ok(())
     }
 
-    fn renews(&self) -> bool {
-        self.liveness.renews()
+    fn since_silence(&self) -> Option<Duration> {
+        self.liveness.since_silence()
     }
 
     async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {

@@ -217,8 +217,8 @@ impl Store for SqliteStore {
         self.write(move |tx| registry::put_process(tx, process, now_ms)).await
     }
 
-    fn renews(&self) -> bool {
-        true
+    fn since_silence(&self) -> Option<Duration> {
+        None
     }
 
     async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
