@@ -95,7 +95,11 @@ impl<'a> Quick<'a> {
         let ident = &submit.submission.ident;
         let key_is_known =
             scope(ident).is_some_and(|scope| self.draft.has_holder(&scope) || self.later_keys.contains(&scope));
-        if asks_for_twins(submit) || key_is_known || policy_id.is_none() || self.draft.has(ident.id) {
+        if asks_for_twins(submit) || key_is_known || policy_id.is_none() {
+            return None;
+        }
+        // A repeat by its operation: what is stored was told, and must not be told once more when nothing is heard of this.
+        if self.recall(ident.id) {
             return None;
         }
         // What can not be decided here is told by the batch that reads.
