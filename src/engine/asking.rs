@@ -95,7 +95,13 @@ pub struct OpenQuestion {
 /// The method of forms and links.
 pub const ELICITATION: &str = "elicitation/create";
 /// What the user's turning away is, towards a tool.
-pub const CANCELLED: &str = r#"{"action":"cancel"}"#;
+const CANCELLED: &str = r#"{"action":"cancel"}"#;
+
+/// What a tool is told of a question that the client did not answer with a result: for a form or a link the protocol has a
+/// word, for others there is nothing.
+pub fn turned_away(method: &str) -> Option<Payload> {
+    (method == ELICITATION).then(|| CANCELLED.into())
+}
 
 /// The capability that a question needs, as a path with dots; what no client can is `this request`.
 pub fn needs(method: &str, params: &str) -> &'static str {

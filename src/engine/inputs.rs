@@ -11,9 +11,7 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::asking::{
-    AskError, Asks, CANCELLED, ELICITATION, OpenQuestion, Pauses, Question, Round, Told, is_capable, needs,
-};
+use super::asking::{AskError, Asks, OpenQuestion, Pauses, Question, Round, Told, is_capable, needs, turned_away};
 use super::client::ClientContext;
 use super::finishing::Finishing;
 use super::running::Work;
@@ -330,9 +328,8 @@ fn told(row: &InputRow) -> std::result::Result<Payload, bool> {
         (Some(InputOutcome::Result), Some(answer)) => Ok(answer.clone()),
         // It was answered, and what with is known to another process only.
         (Some(InputOutcome::Error), None) => Err(true),
-        // Nobody answers a form that was not answered: the protocol has a word for that.
-        (Some(_), _) if row.method == ELICITATION => Ok(CANCELLED.into()),
-        (outcome, _) => Err(outcome == Some(InputOutcome::Error)),
+        (Some(outcome), _) => turned_away(&row.method).ok_or(outcome == InputOutcome::Error),
+        (None, _) => Err(false),
     }
 }
 

@@ -59,17 +59,17 @@ impl Liveness {
 
     /// The processes announced here.
     pub(super) fn own(&self) -> Vec<ProcessId> {
-        held(&self.own).clone()
+        lock(&self.own).clone()
     }
 
     /// How long ago the processes announced here could at last not be renewed in time.
     pub(super) fn since_silence(&self) -> Option<Duration> {
-        held(&self.renewals).since_late(Instant::now())
+        lock(&self.renewals).since_late(Instant::now())
     }
 
     /// True for a process announced here.
     pub(super) fn is_own(&self, process: ProcessId) -> bool {
-        held(&self.own).contains(&process)
+        lock(&self.own).contains(&process)
     }
 
     /// Announces a process; it lives until [`Liveness::release`], or until nothing was heard of it for its time.
@@ -83,8 +83,8 @@ impl Liveness {
                 })
             })
             .await?;
-        held(&self.renewals).went_well(Instant::now());
-        let mut own = held(&self.own);
+        lock(&self.renewals).went_well(Instant::now());
+        let mut own = lock(&self.own);
         if !own.contains(&process) {
             own.push(process);
         }
@@ -94,7 +94,7 @@ impl Liveness {
     /// Processes that are announced, hold leases or wait, and of which nothing was heard for too long; remote workers
     /// that are silent, or gone and still hold leases.
     pub(super) async fn dead_processes(&self, now_ms: i64) -> Result<Vec<ProcessId>> {
-        let own: Vec<Uuid> = held(&self.own).iter().map(|process| *process.as_uuid()).collect();
+        let own: Vec<Uuid> = lock(&self.own).iter().map(|process| *process.as_uuid()).collect();
         let own = &own;
         self.db
             .read(move |reading| {
@@ -114,7 +114,7 @@ impl Liveness {
     /// Takes back what was announced here: to all others these processes are dead at once.
     pub(super) async fn release(&self) {
         self.renewing.abort();
-        let own: Vec<Uuid> = std::mem::take(&mut *held(&self.own)).iter().map(|process| *process.as_uuid()).collect();
+        let own: Vec<Uuid> = std::mem::take(&mut *lock(&self.own)).iter().map(|process| *process.as_uuid()).collect();
         if own.is_empty() {
             return;
         }
@@ -178,24 +178,24 @@ impl Renewals {
     }
 }
 
-fn held<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().expect("no thread panics with this lock")
 }
 
 async fn renew_for_ever(db: Arc<Db>, own: Arc<Mutex<Vec<ProcessId>>>, renewals: Arc<Mutex<Renewals>>) {
-    let interval = held(&renewals).interval;
+    let interval = lock(&renewals).interval;
     let mut ticks = tokio::time::interval(interval);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let ids: Vec<Uuid> = held(&own).iter().map(|process| *process.as_uuid()).collect();
+        let ids: Vec<Uuid> = lock(&own).iter().map(|process| *process.as_uuid()).collect();
         if ids.is_empty() {
             continue;
         }
         let (ids, ttl_ms) = (&ids, ttl_ms(&db));
         let renewed = db.transaction(move |tx| Box::pin(renew(tx, ids, ttl_ms))).await;
         match renewed {
-            Ok(()) => held(&renewals).went_well(Instant::now()),
+            Ok(()) => lock(&renewals).went_well(Instant::now()),
             Err(error) => tracing::warn!(%error, "could not tell the others that this process lives"),
         }
     }

@@ -153,3 +153,48 @@ impl<'a> Quick<'a> {
         done.then_some(Outcome::Done)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::model::execution::Identification;
+    use crate::model::id::OperationId;
+    use crate::model::policy::Identity;
+    use crate::model::submit::{IfWaited, Submission};
+    use crate::store::postgres::db::Db;
+
+    #[tokio::test]
+    async fn a_submission_that_is_remembered_is_neither_sent_nor_told_once_more() {
+        let settings = Arc::new(PostgresSettings::for_tests());
+        // Nobody connects to it.
+        let db = Arc::new(Db::new("postgres://nobody@127.0.0.1:9/none", settings).unwrap());
+        let (liveness, memory) = (Liveness::new(&db), Memory::new(10));
+        let id = ExecutionId::from_uuid(Uuid::from_u128(1));
+        let ident = Identification { key: Some("k".into()), ..Identification::sample(id) };
+        let (identity, operation) = (Identity::default(), OperationId::from_uuid(Uuid::from_u128(2)));
+        let submission = Submission {
+            ident,
+            identity,
+            run_at_ms: None,
+            by: None,
+            lease: None,
+            waiter: None,
+            if_waited: IfWaited::New,
+        };
+        let submit = Submit { submission, arguments: "{}".into(), meta: None, operation, now_ms: 1 };
+        let write = Write::Submit(Box::new(submit));
+        let decide = || Quick::decide(&[&write], &[Some("policy".into())], (db.settings(), &liveness, &memory));
+
+        let first = decide();
+        assert_eq!(first.committed().len(), 1);
+        let struck = HashSet::from([id]);
+        assert!(first.stored(&[&write], &struck, &struck)[0].is_some());
+        for _ in 0..2 {
+            let repeat = decide();
+            assert!(repeat.committed().is_empty(), "what is stored was told");
+            assert!(repeat.stored(&[&write], &HashSet::new(), &HashSet::new())[0].is_none(), "it is read for");
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::{pending, select_all};
 
-use crate::engine::asking::{AskError, Asks, CANCELLED, ELICITATION, Question, Told};
+use crate::engine::asking::{AskError, Asks, Question, Told, turned_away};
 use crate::store::Payload;
 use crate::worker::executor::Outcome;
 use crate::worker::rounds::{not_capable, unanswered};
@@ -49,8 +49,11 @@ impl<'a> Held<'a> {
             let Open { key, method, .. } = self.open.swap_remove(at);
             return match told {
                 Ok(Told::Result(result)) => Ok((key, result)),
-                Ok(Told::Error(_)) if method == ELICITATION => Ok((key, CANCELLED.into())),
-                Ok(Told::Error(_)) | Err(AskError::Withdrawn) => Err(Outcome::Failed(unanswered(&method, true))),
+                Ok(Told::Error(_)) => match turned_away(&method) {
+                    Some(response) => Ok((key, response)),
+                    None => Err(Outcome::Failed(unanswered(&method, true))),
+                },
+                Err(AskError::Withdrawn) => Err(Outcome::Failed(unanswered(&method, true))),
                 Err(AskError::TimedOut) => Err(Outcome::Failed(unanswered(&method, false))),
                 Err(AskError::NotCapable(needs)) => Err(not_capable(needs)),
                 Err(AskError::Store(error)) => {
