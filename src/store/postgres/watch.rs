@@ -67,10 +67,12 @@ impl Bell {
         if said.attends {
             attention.others_until = Some(Instant::now() + ATTENTION);
         }
-        if said.begins {
-            attention.said = None;
-        }
+        let waits = attention.said.is_some();
         drop(attention);
+        if said.begins && waits {
+            // Who has just begun did not hear it, and those who wait here do not look before they are told.
+            self.say(|unsaid| unsaid.attends = true);
+        }
         if said.attends && !was_attended {
             // Of what happened before this was heard nobody told.
             self.say(|unsaid| unsaid.news.add(News::anything()));
@@ -187,5 +189,24 @@ impl Watch {
             listening.abort();
         }
         self.bell.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn that_somebody_waits_is_said_again_to_whoever_begins_to_listen() {
+        let watch = Watch::new(Duration::from_secs(3_600), None);
+        let begins = || Said { begins: true, ..Said::default() };
+        watch.bell.hear(begins());
+        assert_eq!(watch.bell.unsaid(), Said::default(), "nobody waits here");
+        watch.attend();
+        assert!(watch.bell.unsaid().attends);
+        watch.attend();
+        assert!(!watch.bell.unsaid().attends, "it was said a moment ago");
+        watch.bell.hear(begins());
+        assert!(watch.bell.unsaid().attends);
     }
 }
