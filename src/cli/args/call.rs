@@ -7,6 +7,8 @@ use crate::config::units::Millis;
 
 /// `call`.
 #[derive(Debug, Args)]
+// Who writes the arguments after the tool's name is told by the usage where they go.
+#[command(override_usage = "durable-mcp call [OPTIONS] [--args <JSON>] <TOOL>")]
 pub struct CallArgs {
     /// The tool's name.
     pub tool: String,
