@@ -6,6 +6,7 @@ use super::db::Tx;
 use super::events;
 use super::fault::{Fault, Sql};
 use super::heads;
+use super::payloads;
 use super::write::Changed;
 use crate::store::deciding::{self, Applying, Write};
 use crate::store::{Applied, Apply};
@@ -31,6 +32,7 @@ pub(super) async fn apply_in(tx: &Tx<'_>, apply: &Apply) -> Sql<Option<Applied>>
             if changed.write(tx).await?.is_empty() {
                 return Err(Fault::again(format!("execution {} was changed by another process; try again", apply.id)));
             }
+            payloads::insert_further(tx, apply.id, &written).await?;
             written.committed(&entry.head).for_each(|written| tx.told().wrote(written));
             answer
         }

@@ -16,6 +16,7 @@ use super::events;
 use super::fault::{Fault, Sql};
 use super::heads;
 use super::liveness::Liveness;
+use super::payloads;
 use super::policies::Policies;
 use super::registry::clock;
 use super::twins::{TWINS, asks_for_twins, since_ms};
@@ -60,6 +61,16 @@ impl Write {
             Write::Submit(submit) => submit.arguments.len() + submit.meta.as_ref().map_or(0, |meta| meta.len()),
             Write::Apply(apply) => apply.payload.as_ref().map_or(0, |(_, text)| text.len()),
             Write::Heartbeat { .. } | Write::Mark { .. } | Write::Check => 0,
+        }
+    }
+
+    /// A payload of it has more than one piece: the others need statements of their own, in one transaction with it.
+    pub(super) fn is_long(&self, chunk_bytes: usize) -> bool {
+        let long = |text: &str| text.len() > chunk_bytes;
+        match self {
+            Write::Submit(submit) => long(&submit.arguments) || submit.meta.as_deref().is_some_and(long),
+            Write::Apply(apply) => apply.payload.as_ref().is_some_and(|(_, text)| long(text)),
+            Write::Heartbeat { .. } | Write::Mark { .. } | Write::Check => false,
         }
     }
 
@@ -354,10 +365,13 @@ async fn write(tx: &Tx<'_>, draft: &Draft<'_>) -> Sql<()> {
     for id in struck {
         expected.remove(&id);
     }
-    match expected.iter().next() {
-        None => Ok(()),
-        Some(id) => Err(Fault::again(format!("execution {id} was changed by another process; try again"))),
+    if let Some(id) = expected.iter().next() {
+        return Err(Fault::again(format!("execution {id} was changed by another process; try again")));
     }
+    for (id, written) in draft.written() {
+        payloads::insert_further(tx, id, written).await?;
+    }
+    Ok(())
 }
 
 const CHECK: &str = "UPDATE store_checks SET count = count + 1 WHERE id = 1";

@@ -132,7 +132,7 @@ pub(super) fn is_rare(head: &Head) -> bool {
     marks || waits || failed || head.continues
 }
 
-/// Events and payloads that go with rows, as columns.
+/// Events that go with rows, and the first piece of each payload, as columns.
 #[derive(Default)]
 pub(super) struct Belongings<'a> {
     event_shard: Vec<i64>,
@@ -162,13 +162,11 @@ impl<'a> Belongings<'a> {
             self.operation.push(*record.operation.as_uuid());
         }
         for (kind, text) in &written.payloads {
-            for (chunk, piece) in pieces(text, chunk_bytes).enumerate() {
-                self.payload_shard.push(part);
-                self.payload_of.push(id);
-                self.kind.push(kind.as_str());
-                self.chunk.push(chunk as i64);
-                self.piece.push(piece);
-            }
+            self.payload_shard.push(part);
+            self.payload_of.push(id);
+            self.kind.push(kind.as_str());
+            self.chunk.push(0);
+            self.piece.extend(pieces(text, chunk_bytes).next());
         }
         Ok(())
     }
@@ -201,6 +199,14 @@ pub(super) struct Written {
 }
 
 impl Written {
+    /// The pieces of payloads after the first ones, each with its kind and number: the driver builds a statement as one
+    /// message and copies that once more, so that a long text goes piece by piece.
+    pub(super) fn further_pieces(&self, chunk_bytes: usize) -> impl Iterator<Item = (PayloadKind, i64, &str)> {
+        self.payloads.iter().flat_map(move |(kind, text)| {
+            (0..).zip(pieces(text, chunk_bytes)).skip(1).map(|(chunk, piece)| (*kind, chunk, piece))
+        })
+    }
+
     /// What is to be told of it, each operation's events by themselves.
     pub(super) fn committed(&self, head: &Head) -> impl Iterator<Item = Committed> {
         let mut was = self.was;

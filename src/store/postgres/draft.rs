@@ -323,6 +323,11 @@ impl<'a> Draft<'a> {
         Ok(Columns { changed, stored, in_place, expected })
     }
 
+    /// What is written with each row that changed.
+    pub(super) fn written(&self) -> impl Iterator<Item = (ExecutionId, &Written)> {
+        self.rows.iter().filter(|(_, row)| row.changed).map(|(id, row)| (*id, &row.written))
+    }
+
     /// What is to be told of the rows that changed.
     pub(super) fn committed(&self) -> impl Iterator<Item = Committed> {
         self.rows.values().filter(|row| row.changed).flat_map(|row| row.written.committed(&row.entry.head))

@@ -19,6 +19,11 @@ impl Memory {
         Memory { entries: Mutex::default(), max }
     }
 
+    /// Whether a row is remembered.
+    pub(super) fn has(&self, id: ExecutionId) -> bool {
+        self.entries().contains_key(&id)
+    }
+
     /// What is remembered of a row. Whoever has it gives it back once it is known to be stored.
     pub(super) fn take(&self, id: ExecutionId) -> Option<Entry> {
         self.entries().remove(&id)

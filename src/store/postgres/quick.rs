@@ -81,6 +81,9 @@ impl<'a> Quick<'a> {
     }
 
     fn run(&mut self, write: &Write, policy_id: Option<&Arc<str>>) -> Option<Outcome> {
+        if write.is_long(self.settings.payload_chunk_bytes) {
+            return None;
+        }
         match write {
             Write::Submit(submit) => self.submit(submit, policy_id),
             Write::Apply(apply) => self.apply(apply),
@@ -99,7 +102,8 @@ impl<'a> Quick<'a> {
             return None;
         }
         // A repeat by its operation: what is stored was told, and must not be told once more when nothing is heard of this.
-        if self.recall(ident.id) {
+        // It is not taken for that: another repeat finds it, too.
+        if self.draft.has(ident.id) || self.memory.has(ident.id) {
             return None;
         }
         // What can not be decided here is told by the batch that reads.
