@@ -370,10 +370,17 @@ impl Engine {
         }
     }
 
-    /// Tells the callers of a settled execution; reads its payload when it is not at hand.
+    /// Tells the callers of a settled execution. Its payload is read when it is not at hand: once, however many wait.
     pub(super) async fn settle(&self, head: Head, payload: Option<Payload>) -> Result<()> {
-        let settled = self.settled(head, payload).await?;
-        self.waiters.settle(settled);
+        if payload.is_some() {
+            self.waiters.settle(self.settled(head, payload).await?);
+            return Ok(());
+        }
+        let Some(turn) = self.waiters.reading(head.id()) else { return Ok(()) };
+        let _turn = turn.lock().await;
+        if !self.waiters.know(&head) {
+            self.waiters.settle(self.settled(head, None).await?);
+        }
         Ok(())
     }
 }

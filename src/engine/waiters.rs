@@ -68,7 +68,12 @@ struct Entry {
     messages: Arc<Messages>,
     /// Told when the last caller leaves.
     left: Arc<Notify>,
+    /// Held by whoever reads the end from the store.
+    reading: Option<Arc<Turn>>,
 }
+
+/// One after the other.
+type Turn = tokio::sync::Mutex<()>;
 
 /// Every caller that waits in this process.
 #[derive(Debug)]
@@ -104,6 +109,7 @@ impl Waiters {
             sight: watch::channel(Sight::default()).0,
             messages: Arc::default(),
             left: Arc::new(Notify::new()),
+            reading: None,
         });
         entry.callers += 1;
         self.callers.fetch_add(1, Ordering::Relaxed);
@@ -149,6 +155,18 @@ impl Waiters {
     /// Resolves when the last caller of `id` leaves; `None` when nobody is there.
     pub fn departure(&self, id: ExecutionId) -> Option<Arc<Notify>> {
         self.entries().get(&id).map(|entry| entry.left.clone())
+    }
+
+    /// Held while the end of `id` is read from the store: who comes second finds it told. `None` when nobody waits.
+    pub fn reading(&self, id: ExecutionId) -> Option<Arc<Turn>> {
+        self.entries().get_mut(&id).map(|entry| entry.reading.get_or_insert_default().clone())
+    }
+
+    /// True when the callers of the execution were told of this end, or of a newer one.
+    pub fn know(&self, end: &Head) -> bool {
+        let entries = self.entries();
+        let told = entries.get(&end.id()).map(|entry| entry.sight.borrow());
+        told.is_some_and(|sight| sight.settled.as_ref().is_some_and(|told| told.head.next_seq >= end.next_seq))
     }
 
     /// Tells every caller of the execution that it has settled. What was read before something newer was told is dropped.

@@ -31,14 +31,16 @@ fn check(what: &str, grown: usize, hundredths: usize) {
     assert!(of_result <= hundredths, "{what}: {grown} bytes more, {of_result} hundredths of the result");
 }
 
-/// Calls over HTTP, small and then large; the growth of the peak, and how long the answer's text is.
+/// Calls over HTTP, small and then large; the growth of the peak, and how long the answer's text is. The large one has
+/// a key, and runs once however often this is done.
 async fn over_http(program: &Program) -> (usize, usize) {
     let caller = Caller::modern(program.url());
     for text in ["a", "b", "c"] {
         caller.call("echo", json!({"text": text})).await;
     }
     let before = peak(program.pid());
-    let params = json!({"name": "big", "arguments": {"size": BYTES}});
+    let meta = json!({"durable-mcp/idempotencyKey": "big"});
+    let params = json!({"name": "big", "arguments": {"size": BYTES}, "_meta": meta});
     let response = caller.request(json!(1), params).exchange(caller.url()).await;
     let grown = peak(program.pid()) - before;
     assert_eq!(response.status, 200);
@@ -46,6 +48,18 @@ async fn over_http(program: &Program) -> (usize, usize) {
     let sums = whole.matches("0123456789abcdef").count();
     assert!(whole.ends_with('}') && sums <= BYTES / 16, "{sums}");
     (grown, sums * 16)
+}
+
+/// What the result takes in a process that reads it back for a repeated call.
+async fn read_back(on: On) {
+    let scene = Scene::start_on(on, LIMITS, "").await;
+    over_http(&scene.program).await;
+    let program = scene.program.restart().await;
+    let (grown, sent) = over_http(&program).await;
+    assert_eq!(sent, BYTES);
+    let big = program.executions().await.into_iter().filter(|row| row["tool"] == "big").count();
+    assert_eq!(big, 1, "it ran once");
+    check(&format!("read back, {on:?}"), grown, ONCE);
 }
 
 /// From a child of a tool with this setting to a caller over HTTP; how long the answer's text is.
@@ -104,7 +118,18 @@ async fn a_long_result_is_in_memory_once_on_its_way_to_a_client_over_stdio() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_long_result_on_its_way_into_postgresql() {
+async fn a_long_result_that_is_read_back_is_in_memory_once() {
+    read_back(On::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_result_that_is_read_back_from_postgresql_is_in_memory_once() {
+    crate::skip_loudly!(On::Postgres.is_set_up());
+    read_back(On::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_result_on_its_way_into_postgresql_is_in_memory_once() {
     crate::skip_loudly!(On::Postgres.is_set_up());
     let scene = Scene::start_on(On::Postgres, LIMITS, "").await;
     let (grown, sent) = over_http(&scene.program).await;

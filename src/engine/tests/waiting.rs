@@ -38,6 +38,23 @@ async fn every_caller_learns_the_end_whether_it_came_before_or_after() {
 }
 
 #[tokio::test]
+async fn an_end_is_read_once_however_many_come_for_it() {
+    let rig = Rig::new();
+    let (engine, mut hands) = rig.engine(at_once(1)).await;
+    let ticket = engine.submit(call(Policy::default())).await.unwrap();
+    let work = hands.next().await;
+    engine.complete(work.lease(), work.operation, result("done"), false).await.unwrap();
+    let store = Faulty::around(rig.store().await);
+    let (other, _hands) = rig.engine_on(store.clone(), Settings::default(), None).await;
+    let ada = Principal::anonymous();
+    let attached = join_all((0..16).map(|_| other.attach(ticket.id(), &ada))).await;
+    for late in &attached {
+        assert_eq!(late.as_ref().unwrap().settled().unwrap().payload, Some(result("done")));
+    }
+    assert_eq!(store.calls("payload"), 1);
+}
+
+#[tokio::test]
 async fn progress_reaches_the_callers_until_the_end() {
     let rig = Rig::new();
     let (engine, mut hands) = rig.engine(at_once(1)).await;

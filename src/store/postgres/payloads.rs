@@ -1,18 +1,15 @@
 //! Payloads: exact JSON texts in pieces, put together again. The first piece of each is written with the row it belongs to,
 //! in `write.rs`; the others after it, in the same transaction.
 
-use tokio_postgres::types::Type;
-
 use super::bind::{int, text, uuid};
 use super::columns::Written;
 use super::db::{Db, Tx};
 use super::fault::{Fault, Sql};
+use super::pieces;
 use super::rows::shard;
 use crate::model::id::ExecutionId;
+use crate::store::piece::Piece;
 use crate::store::{Payload, PayloadKind, Result};
-
-const PIECES: &str =
-    "SELECT chunk, body FROM payloads WHERE shard = $1 AND execution_id = $2 AND kind = $3 ORDER BY chunk";
 
 const INSERT: &str = "INSERT INTO payloads (shard, execution_id, kind, chunk, body) VALUES ($1, $2, $3, $4, $5)";
 
@@ -26,23 +23,21 @@ pub(super) async fn insert_further(tx: &Tx<'_>, id: ExecutionId, written: &Writt
     Ok(())
 }
 
-/// A payload of `id`.
+/// A payload of `id`. It is read piece by piece, into a text of the right length: what is put together is in memory once,
+/// with no more than a piece beside it.
 pub(super) async fn payload(db: &Db, id: ExecutionId, kind: PayloadKind) -> Result<Option<Payload>> {
     db.read(move |reading| {
         Box::pin(async move {
-            let params: &[super::db::Param<'_>] =
-                &[(&shard(id), Type::INT8), (id.as_uuid(), Type::UUID), (&kind.as_str(), Type::TEXT)];
-            let found = reading.query(PIECES, params).await?;
-            let mut text: Option<String> = None;
-            for (expected, row) in (0_i64..).zip(&found) {
-                if row.try_get::<_, i64>(0)? != expected {
-                    let kind = kind.as_str();
-                    return Err(Fault::damaged(format!("piece {expected} of the {kind} of execution {id} is missing")));
-                }
-                let piece: &str = row.try_get(1)?;
-                text.get_or_insert_default().push_str(piece);
+            let Some(Piece { mut text, pieces }) = pieces::piece(reading, id, kind, 0).await? else { return Ok(None) };
+            // No piece is longer than the first but for a character.
+            let _ = text.try_reserve_exact(pieces.saturating_sub(1) as usize * (text.len() + 4));
+            for number in 1..pieces {
+                let piece = pieces::piece(reading, id, kind, number).await?;
+                let kind = kind.as_str();
+                let missing = || Fault::damaged(format!("piece {number} of the {kind} of execution {id} is missing"));
+                text.push_str(&piece.ok_or_else(missing)?.text);
             }
-            Ok(text.map(Payload::from))
+            Ok(Some(Payload::from(text)))
         })
     })
     .await
@@ -50,4 +45,4 @@ pub(super) async fn payload(db: &Db, id: ExecutionId, kind: PayloadKind) -> Resu
 
 /// What the test of statements reads.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[PIECES, INSERT];
+pub(super) const STATEMENTS: &[&str] = &[INSERT];
