@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::parking::Leased;
 use super::slots::{Holder, Slot};
-use super::waiters::Progress;
+use super::waiters::{Progress, Settled};
 use super::{Engine, Error, Result, redaction};
 use crate::model::decide::{Answer, Command, Failure, LeaseRequest};
 use crate::model::event::Digest;
@@ -231,7 +231,7 @@ impl Engine {
         crash::point("before_complete");
         let command = Command::Complete { fencing_token: lease.fencing_token, result: Digest::of(&result), is_error };
         let payload = Some((PayloadKind::Result, result));
-        let recorded = self.record(lease, Write { payload, operation, ..self.write(lease.id, command) }).await;
+        let recorded = self.record(lease, Write { id: lease.id, command, payload, operation, seen: None }).await;
         crash::point("completed");
         recorded
     }
@@ -247,7 +247,7 @@ impl Engine {
         let command = Command::Fail { fencing_token: lease.fencing_token, failure };
         let payload = rpc_error.map(|error| (PayloadKind::Error, error));
         crash::point("before_fail");
-        let recorded = self.record(lease, Write { payload, operation, ..self.write(lease.id, command) }).await;
+        let recorded = self.record(lease, Write { id: lease.id, command, payload, operation, seen: None }).await;
         crash::point("fail_recorded");
         recorded
     }
@@ -265,7 +265,7 @@ impl Engine {
     /// Gives an unstarted execution back.
     pub async fn release(&self, lease: LeaseRef, operation: OperationId) -> Result<Answer> {
         let command = Command::Release { fencing_token: lease.fencing_token };
-        self.record(lease, Write { operation, ..self.write(lease.id, command) }).await
+        self.record(lease, Write { id: lease.id, command, payload: None, operation, seen: None }).await
     }
 
     /// Tells callers how far a running tool is.
@@ -347,7 +347,7 @@ impl Engine {
                 self.released(head);
             }
             State::Leased => {}
-            State::Waiting => self.told_questions(head.id()).await,
+            State::Waiting => Box::pin(self.told_questions(head.id())).await,
             State::Completed | State::Failed | State::Cancelled | State::Unknown => {
                 self.slots.dequeue(&head.ident.upstream, head.id());
                 self.observers.tell(head.id());
@@ -372,14 +372,20 @@ impl Engine {
 
     /// Tells the callers of a settled execution. Its payload is read when it is not at hand: once, however many wait.
     pub(super) async fn settle(&self, head: Head, payload: Option<Payload>) -> Result<()> {
-        if payload.is_some() {
-            self.waiters.settle(self.settled(head, payload).await?);
-            return Ok(());
+        match payload {
+            Some(payload) => {
+                self.waiters.settle(Settled { head: Arc::new(head), payload: Some(payload) });
+                Ok(())
+            }
+            None => Box::pin(self.settle_from_store(head)).await,
         }
+    }
+
+    async fn settle_from_store(&self, head: Head) -> Result<()> {
         let Some(turn) = self.waiters.reading(head.id()) else { return Ok(()) };
         let _turn = turn.lock().await;
         if !self.waiters.know(&head) {
-            self.waiters.settle(self.settled(head, None).await?);
+            self.waiters.settle(self.settled(head).await?);
         }
         Ok(())
     }

@@ -137,7 +137,7 @@ impl Engine {
         let end = match end {
             Some(end) => end,
             None => {
-                let end = self.settled((*head).clone(), None).await?;
+                let end = self.settled((*head).clone()).await?;
                 self.known_keys.keep(&scope, &end);
                 end
             }

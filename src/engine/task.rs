@@ -107,7 +107,7 @@ impl Engine {
                 return Ok(Some(Task { row, head, payload: None }));
             }
             if head.state != State::Unknown {
-                let settled = self.settled(head, None).await?;
+                let settled = self.settled(head).await?;
                 return Ok(Some(Task { row, head: settled.head, payload: settled.payload }));
             }
             let id = head.id();

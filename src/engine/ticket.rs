@@ -10,7 +10,7 @@ use super::waiters::{Following, Progress, Settled, Sight};
 use super::{Engine, Result};
 use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
-use crate::store::{Mark, Payload, PayloadKind};
+use crate::store::{Mark, PayloadKind};
 use crate::telemetry::{Span, here};
 
 /// How the caller left, for whoever asks the same again.
@@ -244,17 +244,14 @@ impl Ticket {
 }
 
 impl Engine {
-    /// The row with the payload its caller gets. `payload` is the one that was recorded just now, if it is at hand.
-    pub(super) async fn settled(&self, head: Head, payload: Option<Payload>) -> Result<Settled> {
+    /// The row with the payload its caller gets, read from the store.
+    pub(super) async fn settled(&self, head: Head) -> Result<Settled> {
         let kind = match head.state {
             State::Completed => PayloadKind::Result,
             State::Failed => PayloadKind::Error,
             _ => return Ok(Settled { head: Arc::new(head), payload: None }),
         };
-        let payload = match payload {
-            Some(payload) => Some(payload),
-            None => self.store.payload(head.id(), kind).await?,
-        };
+        let payload = self.store.payload(head.id(), kind).await?;
         Ok(Settled { head: Arc::new(head), payload })
     }
 }

@@ -115,11 +115,7 @@ impl Face {
             return Box::pin(self.builtin(called?, params.meta.wait_ms, caller, flight)).await;
         }
         let namespace = &caller.principal.namespace;
-        let mut tool = self.engine.catalog().listing().find(&params.name, namespace).cloned();
-        if tool.is_none() {
-            tool = Box::pin(self.listing()).await.find(&params.name, namespace).cloned();
-        }
-        let tool = tool.ok_or_else(|| self.unknown_tool(&params.name))?;
+        let tool = self.tool(&params.name, namespace).await.ok_or_else(|| self.unknown_tool(&params.name))?;
         let offered = offer(params, caller.revision(), &tool)?;
         // Answers to what was never asked here are a new wish.
         let tool = match input::unasked_responses(params) {

@@ -16,7 +16,7 @@ use super::rate::Bucket;
 use super::sealed_state;
 use super::session::Sessions;
 use crate::engine::Engine;
-use crate::engine::catalog::{Listing, ResponseMode};
+use crate::engine::catalog::{Listing, ResponseMode, Tool};
 use crate::model::id::ExecutionId;
 
 /// How clients are served. Durations in milliseconds.
@@ -166,6 +166,14 @@ impl Face {
             engine,
             settings,
         })
+    }
+
+    /// The tool that callers in `namespace` call by this name; where it is not known, once the tools are there.
+    pub async fn tool(&self, name: &str, namespace: &str) -> Option<Arc<Tool>> {
+        if let Some(tool) = self.engine.catalog().listing().find(name, namespace) {
+            return Some(tool.clone());
+        }
+        Box::pin(self.listing()).await.find(name, namespace).cloned()
     }
 
     /// The tools, once something was heard of every upstream or the patience for it is spent. What an earlier life of

@@ -177,14 +177,17 @@ async fn attempt(engine: &Arc<Engine>, executor: Option<Arc<dyn Executor>>, mut 
 async fn record(engine: &Engine, work: &Work, outcome: Option<&Outcome>, result_bytes_max: usize) -> Result<Answer> {
     let (lease, operation) = (work.lease(), work.operation);
     match outcome {
-        None => engine.release(lease, operation).await,
+        // What is rare gets a box of its own: this future is part of every call.
+        None => Box::pin(engine.release(lease, operation)).await,
         Some(Outcome::Result(result)) if result.len() > result_bytes_max => {
-            engine.complete(lease, operation, too_large(result.len(), result_bytes_max), true).await
+            Box::pin(engine.complete(lease, operation, too_large(result.len(), result_bytes_max), true)).await
         }
         Some(Outcome::Result(result)) => engine.complete(lease, operation, result.clone(), is_error(result)).await,
-        Some(Outcome::RpcError(error)) => engine.fail(lease, operation, rpc_failure(error), Some(error.clone())).await,
-        Some(Outcome::Failed(failure)) => engine.fail(lease, operation, failure.clone(), None).await,
-        Some(Outcome::InputRequired { .. }) => engine.fail(lease, operation, asks_on(), None).await,
+        Some(Outcome::RpcError(error)) => {
+            Box::pin(engine.fail(lease, operation, rpc_failure(error), Some(error.clone()))).await
+        }
+        Some(Outcome::Failed(failure)) => Box::pin(engine.fail(lease, operation, failure.clone(), None)).await,
+        Some(Outcome::InputRequired { .. }) => Box::pin(engine.fail(lease, operation, asks_on(), None)).await,
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) async fn rounds(engine: &Arc<Engine>, executor: &dyn Executor, work: 
     let answered = loop {
         match engine.answered_round(&work.head).await {
             Ok(answered) => break answered,
-            Err(error) => wait_for_store(engine, work, (&error, &mut patience)).await?,
+            Err(error) => Box::pin(wait_for_store(engine, work, (&error, &mut patience))).await?,
         }
     };
     let mut continuation = match answered {
@@ -68,10 +68,11 @@ pub(super) async fn rounds(engine: &Arc<Engine>, executor: &dyn Executor, work: 
             continue;
         }
         let asked: (&[Question], _) = (&questions, state.as_ref());
+        // What is rare gets a box of its own: this future is part of every call.
         let parked = loop {
-            match engine.park(work, &client, asked).await {
+            match Box::pin(engine.park(work, &client, asked)).await {
                 Ok(parked) => break parked,
-                Err(error) => wait_for_store(engine, work, (&error, &mut patience)).await?,
+                Err(error) => Box::pin(wait_for_store(engine, work, (&error, &mut patience))).await?,
             }
         };
         match parked {

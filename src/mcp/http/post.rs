@@ -176,8 +176,7 @@ impl Post<'_> {
 
     /// Compares the arguments with the headers that repeat them. An unknown tool has none.
     async fn check_param_headers(&self, call: &CallParams<'_>) -> Result<(), param_headers::Mismatch> {
-        let listing = Box::pin(self.face.listing()).await;
-        let Some(tool) = listing.find(&call.name, &self.principal.namespace) else { return Ok(()) };
+        let Some(tool) = self.face.tool(&call.name, &self.principal.namespace).await else { return Ok(()) };
         param_headers::check(self.headers, &tool.definition, call.arguments)
     }
 

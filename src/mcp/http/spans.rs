@@ -19,10 +19,10 @@ use crate::telemetry::{Place, Span, here};
 /// Takes in a POST, and tells of it where spans are made.
 pub(super) async fn post(face: Arc<Face>, principal: Principal, headers: &HeaderMap, body: Body) -> Response {
     let logged = here::logged();
-    let Some(span) = begin(&face, "POST", headers) else {
-        return post::post(face, principal, headers, body).instrument(logged).await;
-    };
+    let span = begin(&face, "POST", headers);
+    // In a box, since every layer of the router moves what it answers with.
     let answering = Box::pin(post::post(face, principal, headers, body).instrument(logged));
+    let Some(span) = span else { return answering.await };
     let response = here::within(span.clone(), answering).await;
     told(&span, &response);
     response
