@@ -18,7 +18,6 @@ const FILES: &[(&str, &str)] = &[
     ("V6__tasks", include_str!("../../../migrations/sqlite/V6__tasks.sql")),
     ("V7__series", include_str!("../../../migrations/sqlite/V7__series.sql")),
     ("V8__found", include_str!("../../../migrations/sqlite/V8__found.sql")),
-    ("V9__payloads_by_key", include_str!("../../../migrations/sqlite/V9__payloads_by_key.sql")),
 ];
 
 /// The migrations of this program.

@@ -7,13 +7,11 @@ use std::path::Path;
 
 use refinery::Migration;
 use rusqlite::Connection;
-use uuid::Uuid;
 
 use super::super::migrate::{self, migrations};
 use super::super::open::{create_private, in_the_way};
 use super::TempFile;
-use crate::model::id::ExecutionId;
-use crate::store::{Error, PayloadKind, Store as _, StoreSettings, open};
+use crate::store::{Error, Store as _, StoreSettings, open};
 
 async fn refusal(file: &TempFile) -> Error {
     match file.store().await {
@@ -172,21 +170,8 @@ async fn a_database_of_the_first_release_is_migrated_with_what_is_in_it() {
     migrate::run(&mut file.raw(), &file.path(), &migrations()[..1]).unwrap();
     let token = "INSERT INTO tokens VALUES ('p', 'h', 'ann', 'default', 'call', 1, NULL, NULL)";
     file.raw().execute_batch(token).unwrap();
-    // Pieces in any order, as they came.
-    let (one, two) = (ExecutionId::from_uuid(Uuid::from_u128(1)), ExecutionId::from_uuid(Uuid::from_u128(2)));
-    for (id, kind, chunk, body) in
-        [(two, "result", 1, "d"), (two, "result", 0, "c"), (one, "result", 0, "b"), (one, "arguments", 0, "a")]
-    {
-        let piece = "INSERT INTO payloads (execution_id, kind, chunk, body) VALUES (?1, ?2, ?3, ?4)";
-        file.raw().execute(piece, (id.to_string(), kind, chunk, body)).unwrap();
-    }
     let store = file.store().await.unwrap();
     assert_eq!(store.tokens().await.unwrap().len(), 1);
-    for (id, kind, text) in
-        [(one, PayloadKind::Arguments, "a"), (one, PayloadKind::Result, "b"), (two, PayloadKind::Result, "cd")]
-    {
-        assert_eq!(store.payload(id, kind).await.unwrap().as_deref(), Some(text));
-    }
     assert_eq!(store.workers(None).await.unwrap().unwrap().rows, []);
     assert!(file.folder.path().join("store.db.before-upgrade-from-v1").is_file());
 }
