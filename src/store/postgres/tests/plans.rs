@@ -241,7 +241,7 @@ async fn a_plan_made_before_the_first_row_finds_single_rows_by_their_key() {
     let types: BTreeMap<&str, &str> = super::statements().into_iter().collect();
     let read = statements(&sources());
     let single = [("heads.rs", "ENTRY"), ("heads.rs", "BY_KEY"), ("events.rs", "AFTER"), ("events.rs", "LAST_OF")];
-    for (file, name) in single.into_iter().chain([("held.rs", "HOLD"), ("payloads.rs", "PIECES")]) {
+    for (file, name) in single.into_iter().chain([("held.rs", "HOLD"), ("pieces.rs", "PIECE")]) {
         let found = read.iter().find(|statement| statement.file == file && statement.name == name);
         let sql = &found.unwrap_or_else(|| panic!("{file} has no {name}")).sql;
         let types = types.get(sql.as_str()).copied().unwrap_or_default();
