@@ -406,7 +406,7 @@ impl Engine {
 }
 
 /// Random bits from a generator that is safe for secrets (ChaCha, seeded by the system's): each call needs several ids, and
-/// asking the system for each takes longer than all the rest of making it.
+/// asking the system is a call into the kernel.
 pub fn entropy() -> Entropy {
     rand::random()
 }

@@ -374,7 +374,8 @@ impl Engine {
     pub(super) async fn settle(&self, head: Head, payload: Option<Payload>) -> Result<()> {
         match payload {
             Some(payload) => {
-                self.waiters.settle(Settled { head: Arc::new(head), payload: Some(payload) });
+                let payload = Settled::kind(head.state).map(|_| payload);
+                self.waiters.settle(Settled { head: Arc::new(head), payload });
                 Ok(())
             }
             None => Box::pin(self.settle_from_store(head)).await,

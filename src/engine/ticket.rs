@@ -8,9 +8,9 @@ use super::asking::Round;
 use super::notices::Notice;
 use super::waiters::{Following, Progress, Settled, Sight};
 use super::{Engine, Result};
-use crate::model::execution::{Head, State};
+use crate::model::execution::Head;
 use crate::model::id::ExecutionId;
-use crate::store::{Mark, PayloadKind};
+use crate::store::Mark;
 use crate::telemetry::{Span, here};
 
 /// How the caller left, for whoever asks the same again.
@@ -246,12 +246,10 @@ impl Ticket {
 impl Engine {
     /// The row with the payload its caller gets, read from the store.
     pub(super) async fn settled(&self, head: Head) -> Result<Settled> {
-        let kind = match head.state {
-            State::Completed => PayloadKind::Result,
-            State::Failed => PayloadKind::Error,
-            _ => return Ok(Settled { head: Arc::new(head), payload: None }),
+        let payload = match Settled::kind(head.state) {
+            Some(kind) => self.store.payload(head.id(), kind).await?,
+            None => None,
         };
-        let payload = self.store.payload(head.id(), kind).await?;
         Ok(Settled { head: Arc::new(head), payload })
     }
 }

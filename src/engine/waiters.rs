@@ -10,9 +10,9 @@ use tokio::sync::{Notify, watch};
 use super::asking::Round;
 use super::messages::{Messages, Reader};
 use super::notices::Notice;
-use crate::model::execution::Head;
+use crate::model::execution::{Head, State};
 use crate::model::id::ExecutionId;
-use crate::store::Payload;
+use crate::store::{Payload, PayloadKind};
 
 /// A settled execution with what its caller gets.
 #[derive(Clone, Debug)]
@@ -21,6 +21,17 @@ pub struct Settled {
     pub head: Arc<Head>,
     /// The result of a completed execution, the JSON-RPC error of one that failed with one.
     pub payload: Option<Payload>,
+}
+
+impl Settled {
+    /// What the caller of an execution in this state gets; nothing is stored of other ends.
+    pub(super) fn kind(state: State) -> Option<PayloadKind> {
+        match state {
+            State::Completed => Some(PayloadKind::Result),
+            State::Failed => Some(PayloadKind::Error),
+            _ => None,
+        }
+    }
 }
 
 /// A progress report of a running tool (MCP `notifications/progress`).

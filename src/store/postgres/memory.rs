@@ -29,10 +29,14 @@ impl Memory {
         self.entries().remove(&id)
     }
 
-    /// Remembers rows that are stored like this, but for those on which nothing more is decided. Full, it forgets all.
+    /// Remembers rows that are stored like this, and forgets those on which nothing more is decided. Full, it forgets all.
     pub(super) fn put(&self, stored: impl IntoIterator<Item = Entry>) {
         let mut entries = self.entries();
-        for entry in stored.into_iter().filter(|entry| !is_over(&entry.head)) {
+        for entry in stored {
+            if is_over(&entry.head) {
+                entries.remove(&entry.head.id());
+                continue;
+            }
             if entries.len() >= self.max {
                 entries.clear();
             }

@@ -28,14 +28,22 @@ pub(super) async fn insert_further(tx: &Tx<'_>, id: ExecutionId, written: &Writt
 pub(super) async fn payload(db: &Db, id: ExecutionId, kind: PayloadKind) -> Result<Option<Payload>> {
     db.read(move |reading| {
         Box::pin(async move {
-            let Some(Piece { mut text, pieces }) = pieces::piece(reading, id, kind, 0).await? else { return Ok(None) };
+            let piece = |number| pieces::piece(reading, id, kind, number);
+            let missing = |number| {
+                Fault::damaged(format!("piece {number} of the {} of execution {id} is missing", kind.as_str()))
+            };
+            let Some(Piece { mut text, pieces }) = piece(0).await? else {
+                return if piece(1).await?.is_some() { Err(missing(0)) } else { Ok(None) };
+            };
             // No piece is longer than the first but for a character.
             let _ = text.try_reserve_exact(pieces.saturating_sub(1) as usize * (text.len() + 4));
             for number in 1..pieces {
-                let piece = pieces::piece(reading, id, kind, number).await?;
-                let kind = kind.as_str();
-                let missing = || Fault::damaged(format!("piece {number} of the {kind} of execution {id} is missing"));
-                text.push_str(&piece.ok_or_else(missing)?.text);
+                match piece(number).await? {
+                    Some(next) => text.push_str(&next.text),
+                    // Retention took it meanwhile, and all of it.
+                    None if piece(0).await?.is_none() => return Ok(None),
+                    None => return Err(missing(number)),
+                }
             }
             Ok(Some(Payload::from(text)))
         })

@@ -9,7 +9,7 @@ use super::{Isolation, Schema};
 use crate::model::decide::{Answer, Command};
 use crate::model::execution::State;
 use crate::store::conformance::{Ground, Scene};
-use crate::store::{LeaseRef, Mark, Store, SubmitOutcome};
+use crate::store::{LeaseRef, Mark, PayloadKind, Store, SubmitOutcome};
 
 /// A connection of the test's own to the schema.
 pub(super) async fn look(cluster: &Cluster, schema: &Schema) -> tokio_postgres::Client {
@@ -271,4 +271,28 @@ async fn a_write_counts_the_rows_that_it_stores() {
         stored += count.get::<_, i64>(0);
     }
     assert_eq!((counted as i64, stored), (8, 8));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_payload_with_a_piece_missing_is_damaged_and_one_that_is_gone_is_not() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let mut schema = Schema::new(&cluster, Isolation::Serializable).await;
+    schema.settings.payload_chunk_bytes = 16;
+    let mut scene = Scene::open(&schema, "pieces").await.unwrap();
+    let client = look(&cluster, &schema).await;
+    let text = "{\"a\": \"as long as three pieces of it are\"}";
+    for chunk in [0_i64, 1] {
+        let submit = scene.keyed(&format!("k{chunk}"), text);
+        let id = scene.new_execution(submit).await.unwrap().id();
+        let read = || scene.store.payload(id, PayloadKind::Arguments);
+        assert_eq!(read().await.unwrap().as_deref(), Some(text));
+        client
+            .execute("DELETE FROM payloads WHERE execution_id = $1 AND chunk = $2", &[id.as_uuid(), &chunk])
+            .await
+            .unwrap();
+        let error = read().await.unwrap_err().to_string();
+        assert!(error.contains(&format!("piece {chunk} of the arguments of execution {id}")), "{error}");
+        client.execute("DELETE FROM payloads WHERE execution_id = $1", &[id.as_uuid()]).await.unwrap();
+        assert_eq!(read().await.unwrap(), None);
+    }
 }
