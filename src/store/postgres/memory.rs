@@ -55,3 +55,24 @@ impl Memory {
 fn is_over(head: &Head) -> bool {
     head.state.is_ended() && (head.ident.key.is_some() || head.delivered_at_ms.is_some() || head.handle_given)
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::model::execution::{Identification, State};
+
+    #[test]
+    fn a_row_that_is_over_is_forgotten_whoever_wrote_its_end() {
+        let memory = Memory::new(2);
+        let id = ExecutionId::from_uuid(Uuid::from_u128(1));
+        let ident = Identification { key: Some("k".into()), ..Identification::sample(id) };
+        let row = |state| Entry { head: Head { state, ..Head::new(ident.clone(), 1) }, operations: Vec::new() };
+        memory.put([row(State::Leased)]);
+        assert!(memory.has(id));
+        memory.put([row(State::Completed)]);
+        assert!(!memory.has(id));
+        assert!(memory.take(id).is_none());
+    }
+}
