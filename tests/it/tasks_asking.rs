@@ -7,6 +7,7 @@ use crate::on_every_store;
 use crate::support::program::{Program, Setup, server_table};
 use crate::support::servers::{fixture_http, fixture_stdio};
 use crate::support::stores::On;
+use crate::support::{DEADLINE, eventually_async};
 use crate::tasks_scene::{Modern, task_id};
 
 on_every_store! {
@@ -23,6 +24,17 @@ async fn before_the_fixture(head: &str) -> Program {
 
 fn keys(task: &Value) -> Vec<String> {
     task["inputRequests"].as_object().map(|requests| requests.keys().cloned().collect()).unwrap_or_default()
+}
+
+/// The task once all of a tool's questions are open: it asks them one after the other.
+async fn until_asked<const N: usize>(client: &Modern, id: &str) -> [String; N] {
+    let mut open = Vec::new();
+    eventually_async(&format!("task {id} asks {N} questions"), DEADLINE, async || {
+        open = keys(&client.get(id).await["result"]);
+        open.len() == N
+    })
+    .await;
+    open.try_into().unwrap()
 }
 
 async fn answer(client: &Modern, id: &str, key: &str, content: Value) {
@@ -60,8 +72,7 @@ async fn answers_come_in_parts_and_at_any_process() {
     let other = program.setup.serve().await;
     let (client, there) = (Modern::new(program.url()), Modern::new(other.url()));
     let id = task_id(&client.task("multi_input", json!({})).await);
-    let asking = client.until(&id, "input_required").await;
-    let [first, second] = &keys(&asking)[..] else { panic!("{asking}") };
+    let [first, second] = &until_asked(&client, &id).await;
     answer(&there, &id, first, json!({"value": "one", "name": "one"})).await;
     let partly = client.get(&id).await["result"].clone();
     assert_eq!((&partly["status"], keys(&partly)), (&json!("input_required"), vec![second.clone()]), "{partly}");
@@ -122,11 +133,11 @@ async fn what_a_dead_process_asked_is_asked_again_or_its_outcome_is_unknown(on: 
     let once = task_id(&client.task("confirm_delete", json!({"filename": "once"})).await);
     let more = task_id(&client.task("multi_input", json!({})).await);
     client.until(&once, "input_required").await;
-    let asking = client.until(&more, "input_required").await;
+    let asked: [String; 2] = until_asked(&client, &more).await;
     first.kill_9().await;
     let unknown = there.until(&once, "completed").await;
     assert_eq!((&unknown["result"]["isError"], keys(&unknown).len()), (&json!(true), 0), "{unknown}");
-    for key in keys(&asking) {
+    for key in asked {
         there.until(&more, "input_required").await;
         answer(&there, &more, &key, json!({"value": key, "name": key})).await;
     }
