@@ -182,7 +182,9 @@ async fn what_does_not_hold_is_told_line_by_line() {
     let setup = program.setup.clone();
     assert_exit(&setup.cli(&["db", "verify"]).await, 0);
     let store = Connection::open(setup.serve_db()).unwrap();
-    store.execute_batch("UPDATE executions SET is_error = 1; DELETE FROM payloads WHERE kind = 'result'").unwrap();
+    store
+        .execute_batch("UPDATE executions SET is_error = 1; DELETE FROM short_payloads WHERE kind = 'result'")
+        .unwrap();
     drop(store);
     let ran = setup.cli(&["db", "verify"]).await;
     assert_exit(&ran, 1);

@@ -118,7 +118,8 @@ pub fn quick_check(path: &Path, bytes_max: u64) -> Result<bool> {
 }
 
 /// Bytes of text without reading it: SQLite knows the length from the head of the row.
-const PAYLOAD_BYTES: &str = "SELECT coalesce(sum(octet_length(body)), 0) FROM payloads";
+const PAYLOAD_BYTES: &str = "SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM payload_pieces) \
+    + (SELECT coalesce(sum(octet_length(body)), 0) FROM short_payloads)";
 
 const OLDEST: &str = "SELECT created_at_ms FROM executions ORDER BY id LIMIT 1";
 

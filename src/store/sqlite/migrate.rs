@@ -18,6 +18,7 @@ const FILES: &[(&str, &str)] = &[
     ("V6__tasks", include_str!("../../../migrations/sqlite/V6__tasks.sql")),
     ("V7__series", include_str!("../../../migrations/sqlite/V7__series.sql")),
     ("V8__found", include_str!("../../../migrations/sqlite/V8__found.sql")),
+    ("V9__short_payloads", include_str!("../../../migrations/sqlite/V9__short_payloads.sql")),
 ];
 
 /// The migrations of this program.

@@ -9,8 +9,10 @@ use crate::model::id::ExecutionId;
 use crate::store::piece::{Piece, PieceStore};
 use crate::store::{PayloadKind, Result};
 
-const PIECE: &str = "SELECT body, (SELECT max(chunk) + 1 FROM payloads WHERE execution_id = ?1 AND kind = ?2) \
-    FROM payloads WHERE execution_id = ?1 AND kind = ?2 AND chunk = ?3";
+const PIECE: &str = "SELECT body, coalesce(\
+        (SELECT max(chunk) + 1 FROM payload_pieces WHERE execution_id = ?1 AND kind = ?2), 1) \
+    FROM (SELECT body FROM short_payloads WHERE execution_id = ?1 AND kind = ?2 AND ?3 = 0 UNION ALL \
+        SELECT body FROM payload_pieces WHERE execution_id = ?1 AND kind = ?2 AND chunk = ?3)";
 
 #[async_trait]
 impl PieceStore for SqliteStore {

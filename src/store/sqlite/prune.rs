@@ -149,7 +149,8 @@ const KEPT_UNHELD: &str = unheld!("executions_kept", "1");
 const MARK_BARE: &str = "UPDATE executions SET payloads_kept = 0, version = version + 1 \
     WHERE id = ?1 AND payloads_kept = 1";
 
-const DELETE_PAYLOADS: &str = "DELETE FROM payloads WHERE execution_id = ?1";
+const DELETE_PAYLOADS: [&str; 2] =
+    ["DELETE FROM short_payloads WHERE execution_id = ?1", "DELETE FROM payload_pieces WHERE execution_id = ?1"];
 
 /// The key of an execution, once its time is over.
 const DELETE_KEY: &str = "DELETE FROM idempotency_keys WHERE (namespace, upstream, tool, key, execution_id) = \
@@ -161,7 +162,9 @@ const DELETE_EXECUTION: &str = "DELETE FROM executions WHERE id = ?1";
 const DELETE_EVENTS: &str = "DELETE FROM execution_events WHERE execution_id = ?1";
 
 fn delete_payloads(connection: &Connection, id: ExecutionId) -> Sql<()> {
-    connection.prepare_cached(DELETE_PAYLOADS)?.execute([IdText::execution(id)])?;
+    for delete in DELETE_PAYLOADS {
+        connection.prepare_cached(delete)?.execute([IdText::execution(id)])?;
+    }
     inputs::forget(connection, id)?;
     workers::forget_progress(connection, id)
 }
@@ -181,5 +184,14 @@ fn ids(
 
 /// What the test of query plans reads.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] =
-    &[WITH_PAYLOADS, BARE_UNHELD, KEPT_UNHELD, MARK_BARE, DELETE_PAYLOADS, DELETE_KEY, DELETE_EXECUTION, DELETE_EVENTS];
+pub(super) const STATEMENTS: &[&str] = &[
+    WITH_PAYLOADS,
+    BARE_UNHELD,
+    KEPT_UNHELD,
+    MARK_BARE,
+    DELETE_PAYLOADS[0],
+    DELETE_PAYLOADS[1],
+    DELETE_KEY,
+    DELETE_EXECUTION,
+    DELETE_EVENTS,
+];

@@ -15,6 +15,7 @@ use super::fault::{Fault, Sql};
 use super::inspect;
 use super::migrate;
 use super::open::{create_private, in_the_way, name_file};
+use super::payloads;
 use crate::store::transfer::{Cell, Column, Kind, Pager, Part, Parts, Sums, TABLES, Table, broken_off, way};
 use crate::store::{Error, Result};
 
@@ -114,10 +115,10 @@ fn write(path: &Path, parts: &mut Parts) -> Result<Sums> {
     let mut sums = Sums::default();
     let transaction = connection.transaction().map_err(named)?;
     while let Part::Page(page) = parts.blocking_recv().ok_or_else(broken_off)?? {
-        let mut statement = transaction.prepare_cached(&insert(page.table)).map_err(named)?;
         for row in &page.rows {
-            let values = row.iter().zip(page.table.columns).map(|(cell, column)| value(cell, column));
-            statement.execute(rusqlite::params_from_iter(values)).map_err(|error| match error.sqlite_error_code() {
+            let values: Vec<Value> =
+                row.iter().zip(page.table.columns).map(|(cell, column)| value(cell, column)).collect();
+            put(&transaction, page.table, &values).map_err(|error| match error.sqlite_error_code() {
                 Some(rusqlite::ErrorCode::ConstraintViolation) => {
                     Error::Damaged(format!("a row of {} is not one that a store has: {error}", page.table.name))
                 }
@@ -132,7 +133,16 @@ fn write(path: &Path, parts: &mut Parts) -> Result<Sums> {
     Ok(sums)
 }
 
-/// One row into a table.
+/// One row into a table. Payloads are a view: where a piece belongs is said in one place.
+fn put(connection: &Connection, table: &Table, values: &[Value]) -> rusqlite::Result<usize> {
+    match values {
+        [id, Value::Text(kind), Value::Integer(chunk), Value::Text(piece)] if table.name == "payloads" => {
+            payloads::insert_piece(connection, (id, kind), *chunk, piece)
+        }
+        values => connection.prepare_cached(&insert(table))?.execute(rusqlite::params_from_iter(values)),
+    }
+}
+
 fn insert(table: &Table) -> String {
     let places = vec!["?"; table.columns.len()].join(", ");
     format!("INSERT INTO {} ({}) VALUES ({places})", table.name, table.column_list())

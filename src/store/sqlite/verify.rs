@@ -14,6 +14,7 @@ use super::fault::{Fault, Sql};
 use super::inspect;
 use super::migrate;
 use super::open::name_file;
+use super::payloads;
 use super::policies::Policies;
 use super::rows;
 use crate::model::event::Digest;
@@ -286,20 +287,14 @@ impl Checker<'_> {
 
     /// The digest of a stored payload, piece by piece.
     fn digest(&self, id: ExecutionId, kind: PayloadKind) -> Sql<Option<Digest>> {
-        const PIECES: &str = "SELECT chunk, body FROM payloads WHERE execution_id = ?1 AND kind = ?2 ORDER BY chunk";
-        let mut statement = self.connection.prepare_cached(PIECES)?;
-        let mut rows = statement.query(params![rows::IdText::execution(id), kind.as_str()])?;
-        let (mut hash, mut bytes, mut expected) = (sha2::Sha256::new(), 0, 0);
-        while let Some(row) = rows.next()? {
-            if row.get::<_, i64>(0)? != expected {
-                return Err(Fault::damaged(format!("piece {expected} of its {} is missing", kind.as_str())));
-            }
-            let body = row.get_ref(1)?.as_str().map_err(|_| Fault::damaged("a payload is no text"))?;
-            hash.update(body.as_bytes());
-            bytes += body.len() as u64;
-            expected += 1;
-        }
-        Ok((expected > 0).then(|| Digest { sha256: hex::encode(hash.finalize()), bytes }))
+        let (mut hash, mut bytes, mut pieces) = (sha2::Sha256::new(), 0, 0);
+        payloads::each_piece(self.connection, id, kind, |_, piece| {
+            hash.update(piece.as_bytes());
+            bytes += piece.len() as u64;
+            pieces += 1;
+            Ok(())
+        })?;
+        Ok((pieces > 0).then(|| Digest { sha256: hex::encode(hash.finalize()), bytes }))
     }
 
     /// A key stands for its execution as long as that has not ended.

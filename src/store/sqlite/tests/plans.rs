@@ -1,6 +1,6 @@
 //! Hot statements use their indexes, on an empty table as on a full one.
 
-use super::super::{counting, inputs, lists, pages, pieces, prune, sessions, submit, tasks, totals, workers};
+use super::super::{counting, inputs, lists, pages, payloads, pieces, prune, sessions, submit, tasks, totals, workers};
 use super::TempFile;
 use crate::model::execution::State;
 use crate::store::ListQuery;
@@ -20,6 +20,7 @@ async fn hot_statements_never_walk_a_whole_table() {
         tasks::STATEMENTS,
         totals::STATEMENTS,
         counting::STATEMENTS,
+        payloads::STATEMENTS,
         pieces::STATEMENTS,
     ]
     .concat();
