@@ -32,7 +32,14 @@ const TOUCHED_LATER: [&str; 7] = [
 /// The condition of a small index.
 const AGAIN: &str = " AND (x.fencing_token > 1 OR x.source <> 'result')";
 
+/// How many of the newest rows of a shard are looked at before all rows are.
+const NEWEST: usize = 500;
+
+/// The id so many rows before the newest of a shard.
+const SAMPLE: &str = "SELECT id FROM executions WHERE shard = 0 AND id < $1 ORDER BY id DESC OFFSET $2 LIMIT 1";
+
 /// A value that a statement keeps until it runs.
+#[derive(Clone)]
 enum Kept {
     Text(String),
     Int(i64),
@@ -137,21 +144,32 @@ impl Statement {
         }
     }
 
-    /// Every row that fits, newest first, unless there are more than so many. To find few or none of very many, reading all
-    /// in the order they lie in is several times as fast as walking each shard from its newest on; to find many it ends
-    /// soon.
-    async fn all(&self, reading: &Reading<'_>, limit: usize) -> Sql<Option<Vec<Head>>> {
-        let most = count(limit + 1);
+    /// The page when the newest rows of all fill it. `None` says that they do not, and that there are more.
+    async fn newest(&self, reading: &Reading<'_>, query: &ListQuery) -> Sql<Option<Vec<Head>>> {
+        let (before, back) = (query.before.map_or(Uuid::max(), |id| *id.as_uuid()), count(NEWEST));
+        // Ids end by chance, so each shard goes back about as far in as many rows.
+        let Some(row) = reading.query_opt(SAMPLE, &[uuid(&before), int(&back)]).await? else { return Ok(None) };
+        let mut statement = Statement { conditions: self.conditions.clone(), values: self.values.clone() };
+        statement.and("x.id >= ?", Some(row.try_get::<_, Uuid>(0)?));
+        let heads = statement.run(reading, "DESC", query.limit).await?;
+        Ok((heads.len() == query.limit).then_some(heads))
+    }
+
+    /// The page out of all rows in the order they lie in: to find few or none of very many that is several times as fast as
+    /// walking each shard from its newest on.
+    async fn of_all(mut self, reading: &Reading<'_>, limit: usize) -> Sql<Vec<Head>> {
+        self.values.push(count(limit).into());
         let sql = format!(
-            concat!("SELECT ", head_columns!(), " FROM (SELECT x.* FROM executions x WHERE TRUE{} LIMIT ${}) e"),
+            concat!(
+                "SELECT ",
+                head_columns!(),
+                " FROM (SELECT x.* FROM executions x WHERE TRUE{} ORDER BY x.id DESC LIMIT ${}) e ORDER BY e.id DESC"
+            ),
             self.conditions,
-            self.values.len() + 1
+            self.values.len()
         );
-        let mut values: Vec<Param<'_>> = self.values.iter().map(Kept::value).collect();
-        values.push(int(&most));
-        let mut heads = lists::heads(reading, &sql, &values).await?;
-        heads.sort_by_key(|head| std::cmp::Reverse(head.id()));
-        Ok((heads.len() <= limit).then_some(heads))
+        let values: Vec<Param<'_>> = self.values.iter().map(Kept::value).collect();
+        lists::heads(reading, &sql, &values).await
     }
 
     async fn run(mut self, reading: &Reading<'_>, order: &str, limit: usize) -> Sql<Vec<Head>> {
@@ -216,13 +234,18 @@ async fn page(reading: &Reading<'_>, query: &ListQuery, states: &[State]) -> Sql
         statement.conditions.push_str(" AND x.ended_at_ms IS NOT NULL");
     }
     let any_state = states.is_empty() || states.contains(&State::Completed);
-    let narrow = [&query.key, &query.tool, &query.upstream, &query.caller].iter().any(|filter| filter.is_some());
-    if any_state
-        && narrow
-        && query.principal.is_none()
-        && let Some(all) = statement.all(reading, query.limit).await?
-    {
-        return Ok(all);
+    // Errors and repeated attempts have small indexes.
+    let rare =
+        query.error_code.is_some() || query.recovered || query.attempts_over.is_some_and(|attempts| attempts > 0);
+    if any_state && !rare {
+        if let Some(heads) = statement.newest(reading, query).await? {
+            return Ok(heads);
+        }
+        // What somebody called is found by who called, unless little of it is looked for.
+        let narrow = [&query.key, &query.tool, &query.upstream, &query.caller].iter().any(|filter| filter.is_some());
+        if narrow || (query.principal.is_none() && query.namespace.is_some()) {
+            return statement.of_all(reading, query.limit).await;
+        }
     }
     statement.run(reading, "DESC", query.limit).await
 }

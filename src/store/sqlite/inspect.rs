@@ -17,6 +17,7 @@ use super::policies::Policies;
 use super::settings::SqliteSettings;
 use super::workers;
 use crate::model::execution::State;
+use crate::store::series::Whose;
 use crate::store::{Error, Result};
 
 /// What a database file is like.
@@ -78,7 +79,7 @@ pub fn status(path: &Path, now_ms: i64) -> Result<FileStatus> {
             free_bytes: free_bytes.unsigned_abs(),
             wal_bytes: bytes(&with_suffix(path, "-wal")),
             wal_pages_waiting: waiting(&connection)?,
-            states: Read { connection: &connection, policies: &Policies::default() }.totals()?,
+            states: Read { connection: &connection, policies: &Policies::default() }.totals(&Whose::default())?,
             payload_bytes: connection.query_row(PAYLOAD_BYTES, [], |row| row.get::<_, i64>(0))?.unsigned_abs(),
             oldest_created_at_ms: connection.query_row(OLDEST, [], |row| row.get(0)).optional()?,
             newest_event_at_ms: connection.query_row(NEWEST, [], |row| row.get(0))?,

@@ -11,6 +11,7 @@ use super::policies::Policies;
 use super::rows::{self, Id, IdText, head_columns};
 use crate::model::execution::{Head, State};
 use crate::model::id::{ExecutionId, ProcessId};
+use crate::store::series::Whose;
 use crate::store::{CandidateQuery, Due, KeyScope};
 
 /// What a read works with.
@@ -70,6 +71,16 @@ const NEXT: &str = "SELECT min(at) FROM ( \
     UNION ALL SELECT min(run_at_ms) FROM executions INDEXED BY executions_queue \
         WHERE state = 'scheduled' AND run_at_ms > ?1)";
 
+/// Counts executions, of all or of somebody. Without a condition SQLite counts the smallest index; with one, the narrowest
+/// that has what is asked for.
+pub(super) fn count_where(condition: &str, of_somebody: bool) -> String {
+    let whose = match of_somebody {
+        true => " AND (?1 IS NULL OR namespace = ?1) AND (?2 IS NULL OR principal = ?2)",
+        false => "",
+    };
+    format!("SELECT count(*) FROM executions WHERE {condition}{whose}")
+}
+
 impl Read<'_> {
     /// The execution that holds a key.
     pub(super) fn by_key(self, scope: &KeyScope) -> Sql<Option<Head>> {
@@ -120,21 +131,25 @@ impl Read<'_> {
     }
 
     /// Executions per state. The rare and the live ones are counted by their indexes, the rest is completed.
-    pub(super) fn totals(self) -> Sql<BTreeMap<State, u64>> {
+    pub(super) fn totals(self, whose: &Whose) -> Sql<BTreeMap<State, u64>> {
+        let Whose { namespace, principal } = whose;
+        let values: &[&dyn ToSql] =
+            if namespace.is_some() || principal.is_some() { &[namespace, principal] } else { &[] };
+        let count = |condition: &str| -> Sql<i64> {
+            Ok(self.connection.query_row(&count_where(condition, !values.is_empty()), values, |row| row.get(0))?)
+        };
         let mut totals = BTreeMap::new();
-        let count = |sql: &str| -> Sql<i64> { Ok(self.connection.query_row(sql, [], |row| row.get(0))?) };
         let snapshot = self.connection.unchecked_transaction()?;
         let mut others = 0;
         for state in State::ALL.into_iter().filter(|state| *state != State::Completed) {
-            let condition = match state {
+            let number = count(&match state {
                 State::Leased => "state = 'leased' AND lease_expires_at_ms IS NOT NULL".into(),
                 state => format!("state = '{}'", state.as_str()),
-            };
-            let number = count(&format!("SELECT count(*) FROM executions WHERE {condition}"))?;
+            })?;
             others += number;
             totals.insert(state, number as u64);
         }
-        let all = count("SELECT count(*) FROM executions")?;
+        let all = count("TRUE")?;
         snapshot.finish()?;
         totals.insert(State::Completed, (all - others).max(0) as u64);
         Ok(totals)

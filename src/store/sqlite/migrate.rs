@@ -19,6 +19,7 @@ const FILES: &[(&str, &str)] = &[
     ("V7__series", include_str!("../../../migrations/sqlite/V7__series.sql")),
     ("V8__found", include_str!("../../../migrations/sqlite/V8__found.sql")),
     ("V9__short_payloads", include_str!("../../../migrations/sqlite/V9__short_payloads.sql")),
+    ("V10__rare_whose", include_str!("../../../migrations/sqlite/V10__rare_whose.sql")),
 ];
 
 /// The migrations of this program.

@@ -73,6 +73,7 @@ use self::tx::Tx;
 use self::watch::Watch;
 use self::writer::{CLOSED, Job, Shared, Task, Writer};
 use super::observer::{Connections, Observed, Observer};
+use super::series::Whose;
 use super::{AnswerInputs, AnsweredInputs, Ask, Asked, InputRow, News, SealingKey, WantedKeys};
 use super::{
     Applied, Apply, CandidateQuery, Due, Error, KeyScope, LeaseRef, ListQuery, Mark, Payload, PayloadKind, Pruned,
@@ -359,7 +360,7 @@ impl Store for SqliteStore {
     }
 
     async fn totals(&self) -> Result<BTreeMap<State, u64>> {
-        self.list(|read| read.totals()).await
+        self.list(|read| read.totals(&Whose::default())).await
     }
 
     async fn check(&self) -> Result<()> {

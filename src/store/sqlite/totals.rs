@@ -1,7 +1,5 @@
 //! Numbers: what stands in the file now, whole logs for counting, and the minutes that were counted.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use rusqlite::{Connection, params};
 
@@ -11,7 +9,6 @@ use super::events;
 use super::fault::{Fault, Sql};
 use super::lists::Read;
 use super::tx::Tx;
-use crate::model::execution::State;
 use crate::model::id::ExecutionId;
 use crate::store::Result;
 use crate::store::series::{
@@ -53,35 +50,16 @@ fn whole(connection: &Connection, id: ExecutionId) -> Sql<Vec<crate::model::even
     events::after(connection, id, 0, usize::try_from(i64::MAX).unwrap_or(usize::MAX))
 }
 
-const STATES: &str = "SELECT state, count(*) FROM executions \
-    WHERE (?1 IS NULL OR namespace = ?1) AND (?2 IS NULL OR principal = ?2) GROUP BY state";
-
 const QUEUED: &str = "SELECT count(*), min(run_at_ms) FROM executions INDEXED BY executions_queue \
     WHERE (state = 'ready' OR state = 'scheduled') AND run_at_ms <= ?3 \
     AND (?1 IS NULL OR namespace = ?1) AND (?2 IS NULL OR principal = ?2)";
 
 fn standing(read: Read<'_>, whose: &Whose, now_ms: i64) -> Sql<Standing> {
-    let states = match whose {
-        // The indexes know how many there are.
-        Whose { namespace: None, principal: None } => read.totals()?,
-        whose => states(read.connection, whose)?,
-    };
+    let states = read.totals(whose)?;
     let mut statement = read.connection.prepare_cached(QUEUED)?;
     let (queued, oldest_ms): (i64, Option<i64>) =
         statement.query_row(params![whose.namespace, whose.principal, now_ms], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(Standing { states, queued: queued.unsigned_abs(), oldest_ms })
-}
-
-fn states(connection: &Connection, whose: &Whose) -> Sql<BTreeMap<State, u64>> {
-    let mut states: BTreeMap<State, u64> = State::ALL.into_iter().map(|state| (state, 0)).collect();
-    let mut statement = connection.prepare_cached(STATES)?;
-    let mut rows = statement.query(params![whose.namespace, whose.principal])?;
-    while let Some(row) = rows.next()? {
-        let name: String = row.get(0)?;
-        let state = State::parse(&name).ok_or_else(|| Fault::damaged(format!("{name} is no state")))?;
-        states.insert(state, row.get::<_, i64>(1)?.unsigned_abs());
-    }
-    Ok(states)
 }
 
 const CLOSED_UNTIL: &str = "SELECT until_ms FROM series_closed WHERE id = 1";

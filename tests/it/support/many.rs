@@ -22,12 +22,15 @@ const TABLES: [(&str, &str); 2] = [("executions", "id"), ("execution_events", "e
 const SHORT_PAYLOADS: (&str, &str) = ("short_payloads", "execution_id");
 const PAYLOADS: (&str, &str) = ("payloads", "execution_id");
 
+/// The end of a copy's id, which says in which shard it lies: as good as by chance, whatever else its number decides.
+const TAIL: &str = "((c.i * 2654435761) >> 16)";
+
 /// What a column of a copy holds; `c.i` is its number and `c.at_ms` when it was called.
 fn value(column: &str, id: &str, (table, id_column): (&str, &str), (many, made_ms): (Many, i64)) -> String {
     match column {
         "namespace" | "state" | "source" if !many.mixed => format!("m.{column}"),
         name if name == id_column => id.to_owned(),
-        "shard" => "(c.i & 15)".into(),
+        "shard" => format!("({TAIL} & 15)"),
         "key" => "NULL".into(),
         "tool" => "'tool-' || (c.i % 7)".into(),
         "namespace" => "CASE WHEN c.i % 4 = 0 THEN 'acme' ELSE m.namespace END".into(),
@@ -48,7 +51,9 @@ pub async fn multiply(on: On, url: &str, many: Many) {
 }
 
 fn of_sqlite(path: &str, many: Many) {
-    let id = "lower(printf('%08x-%04x-7%03x-8%03x-%012x', c.at_ms >> 16, c.at_ms & 65535, c.i & 4095, c.i >> 12, c.i))";
+    let id = &format!(
+        "lower(printf('%08x-%04x-7%03x-8%03x-%012x', c.at_ms >> 16, c.at_ms & 65535, c.i & 4095, c.i >> 12, {TAIL}))"
+    );
     let database = Connection::open(path).unwrap();
     let (model, made_ms): (String, i64) = database
         .query_row("SELECT id, created_at_ms FROM executions", [], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -80,8 +85,10 @@ fn of_sqlite(path: &str, many: Many) {
 }
 
 async fn of_postgres(url: &str, many: Many) {
-    let id = "(substr(c.h, 1, 8) || '-' || substr(c.h, 9, 4) || '-7' || lpad(to_hex(c.i & 4095), 3, '0') || '-8' \
-              || lpad(to_hex(c.i >> 12), 3, '0') || '-' || lpad(to_hex(c.i), 12, '0'))::uuid";
+    let id = &format!(
+        "(substr(c.h, 1, 8) || '-' || substr(c.h, 9, 4) || '-7' || lpad(to_hex(c.i & 4095), 3, '0') || '-8' \
+         || lpad(to_hex(c.i >> 12), 3, '0') || '-' || lpad(to_hex({TAIL}), 12, '0'))::uuid"
+    );
     let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     let row = client.query_one("SELECT id::text, created_at_ms FROM executions", &[]).await.unwrap();
