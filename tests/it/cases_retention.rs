@@ -223,6 +223,47 @@ async fn what_is_asked_of_very_many_executions_is_answered_within_300_ms(on: On)
         }
     }
     assert!(slow.is_empty(), "{slow:?}");
+    pages_are_whole(&program, number).await;
+}
+
+/// Pages of the calls of one tool, from the newest on and from the middle on, leave none out and none twice.
+async fn pages_are_whole(program: &Program, number: i64) {
+    // What whoever asks may see of that tool, newest first.
+    let expected: Vec<i64> = (0..number).rev().filter(|i| i % 7 == 3 && i % 4 != 0).collect();
+    let mut found = Vec::new();
+    let mut before = String::new();
+    for _ in 0..3 {
+        let page = page_of(program, &format!("tool=tool-3&limit=100{before}")).await;
+        found.extend(numbers(&page));
+        before = format!("&before={}", page["next_before"].as_str().unwrap());
+    }
+    assert_eq!(found, expected[..300]);
+    // Too far back for whoever looks at the newest ones alone.
+    let until = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(DAYS * 12);
+    let found = numbers(&page_of(program, &format!("tool=tool-3&limit=100&until={until}")).await);
+    assert!((found[0] - number / 2).abs() <= number / 1_000, "{found:?}");
+    let place = expected.iter().position(|i| *i == found[0]).unwrap();
+    assert_eq!(found, expected[place..place + 100]);
+    // Fewer than a page has.
+    let since = jiff::Timestamp::now() - jiff::SignedDuration::from_hours(1);
+    let found = numbers(&page_of(program, &format!("tool=tool-3&limit=200&since={since}")).await);
+    assert_eq!(found, expected[..found.len()]);
+    assert!(found.len() < 200, "{found:?}");
+}
+
+async fn page_of(program: &Program, query: &str) -> Value {
+    let url = program.at(&format!("/api/v1/executions?{query}"));
+    Request::new("GET", &url).exchange(&url).await.answer()
+}
+
+/// Which copies the executions of a page are, by their ids.
+fn numbers(page: &Value) -> Vec<i64> {
+    let number = |execution: &Value| {
+        let groups: Vec<&str> = execution["id"].as_str().unwrap().split('-').collect();
+        let bits = |group: usize| i64::from_str_radix(&groups[group][1..], 16).unwrap();
+        bits(3) << 12 | bits(2)
+    };
+    page["executions"].as_array().unwrap().iter().map(number).collect()
 }
 
 async fn p95_of(url: &str) -> Duration {

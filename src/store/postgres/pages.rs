@@ -144,7 +144,7 @@ impl Statement {
         }
     }
 
-    /// The page when the newest rows of all fill it. `None` says that they do not, and that there are more.
+    /// The page when the newest rows of all fill it. `None` where they do not, or there are few.
     async fn newest(&self, reading: &Reading<'_>, query: &ListQuery) -> Sql<Option<Vec<Head>>> {
         let (before, back) = (query.before.map_or(Uuid::max(), |id| *id.as_uuid()), count(NEWEST));
         // Ids end by chance, so each shard goes back about as far in as many rows.
