@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::super::failure::{Exit, Failure};
@@ -97,11 +98,24 @@ pub async fn play(folder: &Folder, story: Story) -> Result<Exit, Failure> {
 /// Kills a worker that is at work, follows what it was running to the end, and starts its successor.
 async fn kill(cast: &mut Cast, log: &Log, mut victim: Running, story: &Story) -> Result<(Kill, Running), Failure> {
     let pid = victim.process.pid();
-    log.until(PATIENCE, "a worker got no work", async || Ok((log.held_by(pid).await?.len() >= HELD_MIN).then_some(())))
+    let held = log
+        .until(PATIENCE, "a worker got no work", async || {
+            if log.held_by(pid).await?.len() < HELD_MIN {
+                return Ok(None);
+            }
+            // It stands still while it is looked at: it could end its calls before it is killed, and once it is dead the
+            // scheduler settles them at once.
+            victim.process.signal(Signal::STOP);
+            let held = log.held_by(pid).await?;
+            if held.len() < HELD_MIN {
+                victim.process.signal(Signal::CONT);
+                return Ok(None);
+            }
+            Ok(Some(held))
+        })
         .await?;
     let at_ms = story.now_ms();
     victim.process.kill();
-    let held = log.held_by(pid).await?;
     story.say_at(at_ms, format!("kill -9 {}, which was running {} calls", with_pid(&victim), held.len()))?;
     let name = victim.launch.name.clone();
     let mut kill =
