@@ -277,6 +277,13 @@ pub struct ListQuery {
     pub limit: usize,
 }
 
+impl ListQuery {
+    /// Whether only errors or repeated attempts are asked for: they have small indexes.
+    pub(crate) fn is_of_rare(&self) -> bool {
+        self.error_code.is_some() || self.recovered || self.attempts_over.is_some_and(|attempts| attempts > 0)
+    }
+}
+
 /// Which executions may have events in a span of time.
 #[derive(Clone, Debug, Default)]
 pub struct TouchedQuery {

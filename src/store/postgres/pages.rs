@@ -119,7 +119,7 @@ impl Statement {
             }
         }
         self.and("x.created_at_ms >= ?", query.since_ms);
-        self.and("x.id >= ?", query.since_ms.map(|at_ms| first_id(at_ms.saturating_sub(ID_SLACK_MS))));
+        self.and("x.id >= ?", query.since_ms.map(since));
         self.and("x.created_at_ms < ?", query.until_ms);
         self.and("x.id < ?", query.until_ms.map(|at_ms| first_id(at_ms.saturating_add(ID_SLACK_MS))));
         if query.recovered {
@@ -144,15 +144,18 @@ impl Statement {
         }
     }
 
-    /// The page when the newest rows of all fill it. `None` where they do not, or there are few.
+    /// The page when the newest rows of all fill it, or go back as far as is asked for. `None` where they do not, or there
+    /// are few.
     async fn newest(&self, reading: &Reading<'_>, query: &ListQuery) -> Sql<Option<Vec<Head>>> {
         let (before, back) = (query.before.map_or(Uuid::max(), |id| *id.as_uuid()), count(NEWEST));
         // Ids end by chance, so each shard goes back about as far in as many rows.
         let Some(row) = reading.query_opt(SAMPLE, &[uuid(&before), int(&back)]).await? else { return Ok(None) };
+        let oldest: Uuid = row.try_get(0)?;
         let mut statement = Statement { conditions: self.conditions.clone(), values: self.values.clone() };
-        statement.and("x.id >= ?", Some(row.try_get::<_, Uuid>(0)?));
+        statement.and("x.id >= ?", Some(oldest));
         let heads = statement.run(reading, "DESC", query.limit).await?;
-        Ok((heads.len() == query.limit).then_some(heads))
+        let are_all = query.since_ms.is_some_and(|since_ms| oldest <= since(since_ms));
+        Ok((are_all || heads.len() == query.limit).then_some(heads))
     }
 
     /// The page out of all rows in the order they lie in: to find few or none of very many that is several times as fast as
@@ -234,10 +237,8 @@ async fn page(reading: &Reading<'_>, query: &ListQuery, states: &[State]) -> Sql
         statement.conditions.push_str(" AND x.ended_at_ms IS NOT NULL");
     }
     let any_state = states.is_empty() || states.contains(&State::Completed);
-    // Errors and repeated attempts have small indexes.
-    let rare =
-        query.error_code.is_some() || query.recovered || query.attempts_over.is_some_and(|attempts| attempts > 0);
-    if any_state && !rare {
+    // A prefix is a span of the index of ids.
+    if any_state && !query.is_of_rare() && query.id_prefix.is_none() {
         if let Some(heads) = statement.newest(reading, query).await? {
             return Ok(heads);
         }
@@ -285,6 +286,11 @@ async fn touched_by(reading: &Reading<'_>, query: &TouchedQuery) -> Sql<Vec<Head
         heads.extend(statement.run(reading, "ASC", rest).await?);
     }
     Ok(heads)
+}
+
+/// The lowest id of an execution that was submitted at `at_ms` or later.
+fn since(at_ms: i64) -> Uuid {
+    first_id(at_ms.saturating_sub(ID_SLACK_MS))
 }
 
 /// The lowest id that can be made at `at_ms`.

@@ -115,9 +115,7 @@ impl Statement {
 impl Read<'_> {
     /// A page, newest first.
     pub(super) fn list(self, query: &ListQuery) -> Sql<Vec<Head>> {
-        // So have errors and repeated attempts.
-        let rare = query.error_code.is_some() || query.attempts_over.is_some_and(|attempts| attempts > 0);
-        if rare || query.states.is_empty() || query.states.contains(&State::Completed) {
+        if query.is_of_rare() || query.states.is_empty() || query.states.contains(&State::Completed) {
             return self.page(query, "", &query.states);
         }
         // Each group of states has a small index of its own; the page is merged from them.

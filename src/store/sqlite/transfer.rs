@@ -115,10 +115,11 @@ fn write(path: &Path, parts: &mut Parts) -> Result<Sums> {
     let mut sums = Sums::default();
     let transaction = connection.transaction().map_err(named)?;
     while let Part::Page(page) = parts.blocking_recv().ok_or_else(broken_off)?? {
+        let sql = insert(page.table);
         for row in &page.rows {
             let values: Vec<Value> =
                 row.iter().zip(page.table.columns).map(|(cell, column)| value(cell, column)).collect();
-            put(&transaction, page.table, &values).map_err(|error| match error.sqlite_error_code() {
+            put(&transaction, (page.table, &sql), &values).map_err(|error| match error.sqlite_error_code() {
                 Some(rusqlite::ErrorCode::ConstraintViolation) => {
                     Error::Damaged(format!("a row of {} is not one that a store has: {error}", page.table.name))
                 }
@@ -134,12 +135,12 @@ fn write(path: &Path, parts: &mut Parts) -> Result<Sums> {
 }
 
 /// One row into a table. Payloads are a view: where a piece belongs is said in one place.
-fn put(connection: &Connection, table: &Table, values: &[Value]) -> rusqlite::Result<usize> {
+fn put(connection: &Connection, (table, insert): (&Table, &str), values: &[Value]) -> rusqlite::Result<usize> {
     match values {
         [id, Value::Text(kind), Value::Integer(chunk), Value::Text(piece)] if table.name == "payloads" => {
             payloads::insert_piece(connection, (id, kind), *chunk, piece)
         }
-        values => connection.prepare_cached(&insert(table))?.execute(rusqlite::params_from_iter(values)),
+        values => connection.prepare_cached(insert)?.execute(rusqlite::params_from_iter(values)),
     }
 }
 
