@@ -208,6 +208,8 @@ impl Engine {
                 Pruned::default()
             });
             if sessions + gone.payloads + gone.executions + gone.keys > 0 {
+                let Pruned { payloads, executions, keys } = gone;
+                tracing::info!(executions, payloads, keys, sessions, "retention deleted what is no longer kept");
                 let attributes = [
                     ("durable_mcp.sessions", sessions as i64),
                     ("durable_mcp.payloads", gone.payloads as i64),

@@ -27,7 +27,7 @@ pub struct Slice {
 /// What one call of [`super::Store::prune`] deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Executions whose payloads are gone.
+    /// Executions that are kept, and whose payloads are gone.
     pub payloads: usize,
     /// Executions that are gone.
     pub executions: usize,

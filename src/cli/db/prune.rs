@@ -158,20 +158,15 @@ async fn prune(
     let mut pruned = Pruned::default();
     let bar = Progress::new("executions");
     let mut ended = Ok(());
-    'rules: for (slice, retention) in rules {
-        // Whole executions first: then what is counted as payloads alone is what stays without them.
-        let rounds =
-            [Retention { payloads_ms: NEVER_MS, ..*retention }, Retention { executions_ms: NEVER_MS, ..*retention }];
-        for round in rounds {
-            ended = all(store, (slice, round), (now_ms, share), &mut |more| {
-                pruned += more;
-                let done = (pruned.executions + pruned.payloads) as u64;
-                bar.set(done, ((wanted.executions + wanted.payloads) as u64).max(done));
-            })
-            .await;
-            if ended.is_err() {
-                break 'rules;
-            }
+    for rule in rules {
+        ended = all(store, rule, (now_ms, share), &mut |more| {
+            pruned += more;
+            let done = (pruned.executions + pruned.payloads) as u64;
+            bar.set(done, ((wanted.executions + wanted.payloads) as u64).max(done));
+        })
+        .await;
+        if ended.is_err() {
+            break;
         }
     }
     store.close().await;
@@ -180,14 +175,14 @@ async fn prune(
 
 async fn all(
     store: &dyn Store,
-    (slice, retention): (&Slice, Retention),
+    (slice, retention): &(Slice, Retention),
     (now_ms, share): (i64, u32),
     tell: &mut dyn FnMut(Pruned),
 ) -> Result<(), Failure> {
     let stop = CancellationToken::new();
     let mut rests = Rests::begin(&Clock::System, &stop, share);
     loop {
-        let more = store.prune_slice(slice.clone(), retention, now_ms).await?;
+        let more = store.prune_slice(slice.clone(), *retention, now_ms).await?;
         tell(more);
         if more == Pruned::default() {
             return Ok(());

@@ -3,11 +3,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio_postgres::Row;
+use futures_util::future::{try_join_all, try_join3};
 use uuid::Uuid;
 
 use super::bind::{count, int, ints, text, texts, uuids};
-use super::db::{Db, Reading, Tx};
+use super::db::{Db, Tx};
 use super::fault::Sql;
 use super::lists::shards;
 use super::workers;
@@ -24,7 +24,7 @@ macro_rules! of_slice {
 macro_rules! of_each_shard {
     ($where:expr) => {
         concat!(
-            "SELECT t.shard, t.id FROM ",
+            "SELECT t.shard, t.id, has_table_privilege('execution_events', 'DELETE') FROM ",
             shards!(),
             " CROSS JOIN LATERAL (SELECT e.shard, e.id, e.ended_at_ms FROM executions e WHERE e.shard = s.shard \
              AND e.ended_at_ms <= $1 AND e.state <> 'unknown' AND ",
@@ -88,86 +88,120 @@ const KEPT_UNHELD: &str = unheld!("e.payloads_kept");
 const TOGETHER: usize = 20;
 
 /// Which executions go together.
+#[derive(Default)]
 struct Rows {
     shards: Vec<i64>,
     ids: Vec<Uuid>,
 }
 
-/// What the runs of one transaction struck, executions and keys: after a commit of which nothing was heard the next run
-/// finds gone what the one before deleted.
+impl Rows {
+    fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn extend(&mut self, more: Rows) {
+        self.shards.extend(more.shards);
+        self.ids.extend(more.ids);
+    }
+
+    /// So many of them for each transaction.
+    fn together(&self) -> impl Iterator<Item = Rows> {
+        let parts = self.shards.chunks(TOGETHER).zip(self.ids.chunks(TOGETHER));
+        parts.map(|(shards, ids)| Rows { shards: shards.to_vec(), ids: ids.to_vec() })
+    }
+
+    /// The first `limit` of those that are not among `others`.
+    fn but(self, others: &Rows, limit: usize) -> Rows {
+        let rows = self.shards.into_iter().zip(self.ids).filter(|(_, id)| !others.ids.contains(id)).take(limit);
+        let (shards, ids) = rows.unzip();
+        Rows { shards, ids }
+    }
+}
+
+/// What the runs of one transaction struck: after a commit of which nothing was heard the next run finds gone what the one
+/// before deleted.
 #[derive(Default)]
 struct Struck {
     executions: AtomicUsize,
+    payloads: AtomicUsize,
     keys: AtomicUsize,
 }
 
 impl Struck {
-    fn note(&self, (executions, keys): (usize, usize)) -> Sql<()> {
-        self.executions.fetch_max(executions, Ordering::Relaxed);
-        self.keys.fetch_max(keys, Ordering::Relaxed);
+    fn note(&self, pruned: Pruned) -> Sql<()> {
+        self.executions.fetch_max(pruned.executions, Ordering::Relaxed);
+        self.payloads.fetch_max(pruned.payloads, Ordering::Relaxed);
+        self.keys.fetch_max(pruned.keys, Ordering::Relaxed);
         Ok(())
     }
 
-    fn most(&self) -> (usize, usize) {
-        (self.executions.load(Ordering::Relaxed), self.keys.load(Ordering::Relaxed))
+    fn most(&self) -> Pruned {
+        let most = |number: &AtomicUsize| number.load(Ordering::Relaxed);
+        Pruned { executions: most(&self.executions), payloads: most(&self.payloads), keys: most(&self.keys) }
     }
 }
 
-/// One batch.
+/// One batch: whole executions first, with what is kept of them, so that nothing is written to a row that goes. Forgets
+/// workers that are long gone when there is nothing else to do.
 pub(super) async fn prune(db: &Db, slice: &Slice, retention: Retention, now_ms: i64) -> Result<Pruned> {
+    let batch = retention.batch;
+    let executions_until = now_ms.saturating_sub(retention.executions_ms);
+    let (mut executions, mut owner) = find(db, BARE_UNHELD, slice, (executions_until, now_ms, batch)).await?;
+    if executions.len() < batch {
+        let left = batch - executions.len();
+        let (more, owns) = find(db, KEPT_UNHELD, slice, (executions_until, now_ms, left)).await?;
+        executions.extend(more);
+        owner |= owns;
+    }
+    let mut payloads = Rows::default();
+    if executions.len() < batch {
+        let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
+        let (found, _) = find(db, WITH_PAYLOADS, slice, (payloads_until, now_ms, batch)).await?;
+        // Some of them go as a whole.
+        payloads = found.but(&executions, batch - executions.len());
+    }
     let mut pruned = Pruned::default();
-    let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
-    for rows in find(db, WITH_PAYLOADS, slice, (payloads_until, now_ms, retention.batch)).await? {
-        let rows = &rows;
+    let events = if owner { DELETE_EVENTS } else { DELETE_EVENTS_AS_OWNER };
+    for rows in &executions.together().collect::<Vec<_>>() {
+        let struck = &Struck::default();
+        db.transaction(move |tx| Box::pin(async move { struck.note(delete(tx, rows, events, now_ms).await?) })).await?;
+        pruned += struck.most();
+    }
+    for rows in &payloads.together().collect::<Vec<_>>() {
         let struck = &Struck::default();
         db.transaction(move |tx| Box::pin(async move { struck.note(bare(tx, rows, now_ms).await?) })).await?;
-        let (payloads, keys) = struck.most();
-        pruned.payloads += payloads;
-        pruned.keys += keys;
+        pruned += struck.most();
     }
-    let gone_until = now_ms.saturating_sub(GONE_WORKERS_MS);
-    db.transaction(move |tx| Box::pin(workers::prune(tx, gone_until))).await?;
-    let events = db.read(|reading| Box::pin(async move { way_to_events(reading).await })).await?;
-    let executions_until = now_ms.saturating_sub(retention.executions_ms);
-    for sql in [BARE_UNHELD, KEPT_UNHELD] {
-        let limit = retention.batch.saturating_sub(pruned.executions);
-        for rows in find(db, sql, slice, (executions_until, now_ms, limit)).await? {
-            let rows = &rows;
-            let struck = &Struck::default();
-            db.transaction(move |tx| Box::pin(async move { struck.note(delete(tx, rows, events, now_ms).await?) }))
-                .await?;
-            let (executions, keys) = struck.most();
-            pruned.executions += executions;
-            pruned.keys += keys;
-        }
+    if executions.len() + payloads.len() == 0 {
+        let gone_until = now_ms.saturating_sub(GONE_WORKERS_MS);
+        db.transaction(move |tx| Box::pin(workers::prune(tx, gone_until))).await?;
     }
     Ok(pruned)
 }
 
+/// What one statement finds, and whether this role may delete events itself.
 async fn find(
     db: &Db,
     sql: &'static str,
     slice: &Slice,
     (until, now_ms, limit): (i64, i64, usize),
-) -> Result<Vec<Rows>> {
+) -> Result<(Rows, bool)> {
     let limit = count(limit);
     let state = slice.state.map(State::as_str);
-    let found = db
-        .read(move |reading| {
-            Box::pin(async move {
-                let spans = [int(&until), int(&limit), int(&now_ms)];
-                let slice = [text(&state), text(&slice.namespace), texts(&slice.but)];
-                let values = [&spans[..], &slice].concat();
-                let read = |row: &Row| Ok((row.try_get(0)?, row.try_get(1)?));
-                reading.query(sql, &values).await?.iter().map(read).collect::<Sql<Vec<(i64, Uuid)>>>()
-            })
+    db.read(move |reading| {
+        Box::pin(async move {
+            let spans = [int(&until), int(&limit), int(&now_ms)];
+            let slice = [text(&state), text(&slice.namespace), texts(&slice.but)];
+            let (mut rows, mut owner) = (Rows::default(), false);
+            for row in reading.query(sql, &[&spans[..], &slice].concat()).await? {
+                rows.shards.push(row.try_get(0)?);
+                rows.ids.push(row.try_get(1)?);
+                owner = row.try_get(2)?;
+            }
+            Ok((rows, owner))
         })
-        .await?;
-    let together = |rows: &[(i64, Uuid)]| {
-        let (shards, ids) = rows.iter().copied().unzip();
-        Rows { shards, ids }
-    };
-    Ok(found.chunks(TOGETHER).map(together).collect())
+    })
+    .await
 }
 
 macro_rules! gone {
@@ -213,34 +247,21 @@ const DELETE_EVENTS: &str = delete_of!("execution_events");
 /// The same for a role that can not delete an event itself (`roles.rs`).
 const DELETE_EVENTS_AS_OWNER: &str = "SELECT delete_events_of_deleted($1::BIGINT[], $2::UUID[])";
 
-const MAY_DELETE_EVENTS: &str = "SELECT has_table_privilege('execution_events', 'DELETE')";
-
-/// How this role deletes the events of executions that are gone.
-async fn way_to_events(reading: &Reading<'_>) -> Sql<&'static str> {
-    let row = reading.query_opt(MAY_DELETE_EVENTS, &[]).await?;
-    Ok(match row.map_or(Ok(true), |row| row.try_get(0))? {
-        true => DELETE_EVENTS,
-        false => DELETE_EVENTS_AS_OWNER,
-    })
+async fn bare(tx: &Tx<'_>, rows: &Rows, now_ms: i64) -> Sql<Pruned> {
+    let values = [ints(&rows.shards), uuids(&rows.ids)];
+    let others = try_join_all(OF_PAYLOADS.map(|sql| tx.execute(sql, &values)));
+    let (payloads, _, keys) = try_join3(tx.execute(MARK_BARE, &values), others, delete_keys(tx, rows, now_ms)).await?;
+    Ok(Pruned { executions: 0, payloads: payloads as usize, keys })
 }
 
-async fn bare(tx: &Tx<'_>, rows: &Rows, now_ms: i64) -> Sql<(usize, usize)> {
+/// All is sent at once, in this order: each statement is begun when it is first polled.
+async fn delete(tx: &Tx<'_>, rows: &Rows, events: &str, now_ms: i64) -> Sql<Pruned> {
     let values = [ints(&rows.shards), uuids(&rows.ids)];
-    let marked = tx.execute(MARK_BARE, &values).await?;
-    for sql in OF_PAYLOADS {
-        tx.execute(sql, &values).await?;
-    }
-    Ok((marked as usize, delete_keys(tx, rows, now_ms).await?))
-}
-
-async fn delete(tx: &Tx<'_>, rows: &Rows, events: &str, now_ms: i64) -> Sql<(usize, usize)> {
-    let keys = delete_keys(tx, rows, now_ms).await?;
-    let values = [ints(&rows.shards), uuids(&rows.ids)];
-    let deleted = tx.execute(DELETE_EXECUTIONS, &values).await?;
-    for sql in OF_PAYLOADS.into_iter().chain([events, DELETE_TASKS]) {
-        tx.execute(sql, &values).await?;
-    }
-    Ok((deleted as usize, keys))
+    let others = OF_PAYLOADS.into_iter().chain([events, DELETE_TASKS]);
+    let others = try_join_all(others.map(|sql| tx.execute(sql, &values)));
+    let (keys, deleted, _) =
+        try_join3(delete_keys(tx, rows, now_ms), tx.execute(DELETE_EXECUTIONS, &values), others).await?;
+    Ok(Pruned { executions: deleted as usize, payloads: 0, keys })
 }
 
 async fn delete_keys(tx: &Tx<'_>, rows: &Rows, now_ms: i64) -> Sql<usize> {

@@ -27,20 +27,23 @@ pub(super) struct Found {
     workers_until_ms: i64,
 }
 
-/// What the next batch is.
+/// What the next batch is: whole executions first, with what is kept of them, so that nothing is written to a row that goes.
 pub(super) fn find(connection: &Connection, slice: &Slice, retention: Retention, now_ms: i64) -> Sql<Found> {
     let batch = retention.batch;
-    let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
-    let payloads = ids(connection, WITH_PAYLOADS, slice, (payloads_until, now_ms, batch))?;
     let executions_until = now_ms.saturating_sub(retention.executions_ms);
     let mut executions = ids(connection, BARE_UNHELD, slice, (executions_until, now_ms, batch))?;
-    let left = batch - executions.len();
-    let kept = ids(connection, KEPT_UNHELD, slice, (executions_until, now_ms, left + payloads.len()))?;
-    // Those whose payloads go in this batch are bare by the time their turn comes.
-    let bare_by_then = |id: &ExecutionId| payloads.contains(id);
-    executions.extend(kept.iter().filter(|id| bare_by_then(id)).take(left));
-    let left = batch - executions.len();
-    executions.extend(kept.iter().filter(|id| !bare_by_then(id)).take(left));
+    if executions.len() < batch {
+        let left = batch - executions.len();
+        executions.extend(ids(connection, KEPT_UNHELD, slice, (executions_until, now_ms, left))?);
+    }
+    let mut payloads = Vec::new();
+    if executions.len() < batch {
+        let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
+        // Some of them go as a whole.
+        payloads = ids(connection, WITH_PAYLOADS, slice, (payloads_until, now_ms, batch))?;
+        payloads.retain(|id| !executions.contains(id));
+        payloads.truncate(batch - executions.len());
+    }
     Ok(Found { payloads, executions, workers_until_ms: now_ms.saturating_sub(GONE_WORKERS_MS) })
 }
 
@@ -48,12 +51,6 @@ pub(super) fn find(connection: &Connection, slice: &Slice, retention: Retention,
 pub(super) fn run(tx: &mut Tx<'_>, found: &Found, now_ms: i64) -> Sql<Pruned> {
     let connection = tx.connection;
     let mut pruned = Pruned::default();
-    for id in found.payloads.iter().copied() {
-        pruned.payloads += connection.prepare_cached(MARK_BARE)?.execute([IdText::execution(id)])?;
-        delete_payloads(connection, id)?;
-        pruned.keys += connection.prepare_cached(DELETE_KEY)?.execute(params![IdText::execution(id), now_ms])?;
-    }
-    workers::prune(connection, found.workers_until_ms)?;
     for id in found.executions.iter().copied() {
         delete_payloads(connection, id)?;
         pruned.keys += connection.prepare_cached(DELETE_KEY)?.execute(params![IdText::execution(id), now_ms])?;
@@ -62,6 +59,12 @@ pub(super) fn run(tx: &mut Tx<'_>, found: &Found, now_ms: i64) -> Sql<Pruned> {
         tasks::forget(connection, id)?;
         tx.heads.take(id);
     }
+    for id in found.payloads.iter().copied() {
+        pruned.payloads += connection.prepare_cached(MARK_BARE)?.execute([IdText::execution(id)])?;
+        delete_payloads(connection, id)?;
+        pruned.keys += connection.prepare_cached(DELETE_KEY)?.execute(params![IdText::execution(id), now_ms])?;
+    }
+    workers::prune(connection, found.workers_until_ms)?;
     Ok(pruned)
 }
 
