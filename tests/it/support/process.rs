@@ -67,6 +67,11 @@ impl Process {
 
     /// Waits for a line on stdout or stderr that contains `part`, and answers it.
     pub async fn line_with(&self, part: &str) -> String {
+        self.line_within(part, DEADLINE).await
+    }
+
+    /// The same for what takes long.
+    pub async fn line_within(&self, part: &str, limit: Duration) -> String {
         let found = async {
             loop {
                 let news = self.lines.news.notified();
@@ -83,7 +88,7 @@ impl Process {
                 news.await;
             }
         };
-        match timeout(DEADLINE, found).await {
+        match timeout(limit, found).await {
             Ok(Some(line)) => line,
             Ok(None) => panic!("it ended without a line with {part:?}:\n{}", self.output()),
             Err(_) => panic!("no line with {part:?}:\n{}", self.output()),
