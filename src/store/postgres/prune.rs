@@ -10,6 +10,7 @@ use super::bind::{count, int, ints, text, texts, uuids};
 use super::db::{Db, Tx};
 use super::fault::Sql;
 use super::lists::shards;
+use super::rows::SHARDS;
 use super::workers;
 use crate::model::execution::State;
 use crate::store::worker::GONE_WORKERS_MS;
@@ -21,16 +22,17 @@ macro_rules! of_slice {
     };
 }
 
+/// Of each shard its part of the batch, the oldest first: whoever is left out has its turn in the next one.
 macro_rules! of_each_shard {
     ($where:expr) => {
         concat!(
             "SELECT t.shard, t.id, has_table_privilege('execution_events', 'DELETE') FROM ",
             shards!(),
-            " CROSS JOIN LATERAL (SELECT e.shard, e.id, e.ended_at_ms FROM executions e WHERE e.shard = s.shard \
+            " CROSS JOIN LATERAL (SELECT e.shard, e.id FROM executions e WHERE e.shard = s.shard \
              AND e.ended_at_ms <= $1 AND e.state <> 'unknown' AND ",
             $where,
             of_slice!(),
-            " ORDER BY e.ended_at_ms LIMIT $2) t ORDER BY t.ended_at_ms LIMIT $2"
+            " ORDER BY e.ended_at_ms LIMIT $7) t LIMIT $2"
         )
     };
 }
@@ -187,13 +189,14 @@ async fn find(
     (until, now_ms, limit): (i64, i64, usize),
 ) -> Result<(Rows, bool)> {
     let limit = count(limit);
+    let of_each_shard = limit / SHARDS + 1;
     let state = slice.state.map(State::as_str);
     db.read(move |reading| {
         Box::pin(async move {
             let spans = [int(&until), int(&limit), int(&now_ms)];
             let slice = [text(&state), text(&slice.namespace), texts(&slice.but)];
             let (mut rows, mut owner) = (Rows::default(), false);
-            for row in reading.query(sql, &[&spans[..], &slice].concat()).await? {
+            for row in reading.query(sql, &[&spans[..], &slice, &[int(&of_each_shard)]].concat()).await? {
                 rows.shards.push(row.try_get(0)?);
                 rows.ids.push(row.try_get(1)?);
                 owner = row.try_get(2)?;
