@@ -9,7 +9,7 @@ pub struct Retention {
     pub payloads_ms: i64,
     /// Ended executions with their events; `unknown` is never deleted.
     pub executions_ms: i64,
-    /// Executions at most per call.
+    /// Executions at most per commit where one commit at a time is made; a driver in which nobody waits may take more.
     pub batch: usize,
 }
 

@@ -87,7 +87,9 @@ const BARE_UNHELD: &str = unheld!("NOT e.payloads_kept");
 const KEPT_UNHELD: &str = unheld!("e.payloads_kept");
 
 /// Executions of one transaction at most: each has a few events and pieces of payload.
-const TOGETHER: usize = 20;
+const TOGETHER: usize = 100;
+/// So many times a batch go together: nobody waits here for a commit that deletes, as all do where one writes at a time.
+const MORE: usize = 5;
 
 /// Which executions go together.
 #[derive(Default)]
@@ -106,10 +108,10 @@ impl Rows {
         self.ids.extend(more.ids);
     }
 
-    /// So many of them for each transaction.
-    fn together(&self) -> impl Iterator<Item = Rows> {
+    /// Those that share a transaction.
+    fn together(&self) -> Vec<Rows> {
         let parts = self.shards.chunks(TOGETHER).zip(self.ids.chunks(TOGETHER));
-        parts.map(|(shards, ids)| Rows { shards: shards.to_vec(), ids: ids.to_vec() })
+        parts.map(|(shards, ids)| Rows { shards: shards.to_vec(), ids: ids.to_vec() }).collect()
     }
 
     /// The first `limit` of those that are not among `others`.
@@ -146,7 +148,7 @@ impl Struck {
 /// One batch: whole executions first, with what is kept of them, so that nothing is written to a row that goes. Forgets
 /// workers that are long gone when there is nothing else to do.
 pub(super) async fn prune(db: &Db, slice: &Slice, retention: Retention, now_ms: i64) -> Result<Pruned> {
-    let batch = retention.batch;
+    let batch = retention.batch.saturating_mul(MORE);
     let executions_until = now_ms.saturating_sub(retention.executions_ms);
     let (mut executions, mut owner) = find(db, BARE_UNHELD, slice, (executions_until, now_ms, batch)).await?;
     if executions.len() < batch {
@@ -164,12 +166,12 @@ pub(super) async fn prune(db: &Db, slice: &Slice, retention: Retention, now_ms: 
     }
     let mut pruned = Pruned::default();
     let events = if owner { DELETE_EVENTS } else { DELETE_EVENTS_AS_OWNER };
-    for rows in &executions.together().collect::<Vec<_>>() {
+    for rows in &executions.together() {
         let struck = &Struck::default();
         db.transaction(move |tx| Box::pin(async move { struck.note(delete(tx, rows, events, now_ms).await?) })).await?;
         pruned += struck.most();
     }
-    for rows in &payloads.together().collect::<Vec<_>>() {
+    for rows in &payloads.together() {
         let struck = &Struck::default();
         db.transaction(move |tx| Box::pin(async move { struck.note(bare(tx, rows, now_ms).await?) })).await?;
         pruned += struck.most();
