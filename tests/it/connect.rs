@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use crate::skip_loudly;
 use crate::support::answers::answers_at;
 use crate::support::client::{Call, Client, Kind, Mode, Target};
+use crate::support::cluster::free_port;
 use crate::support::ledger::Ledger;
 use crate::support::program::{Program, Setup, server_table};
 use crate::support::raw_http::{Request, open_session};
 use crate::support::raw_stdio::RawStdio;
-use crate::support::servers::{self, Server, free_port, kit_http, kit_stdio};
+use crate::support::servers::{self, Server, kit_http, kit_stdio};
 use crate::support::{self, DEADLINE, eventually, program_binary};
 
 /// The command line of a client's entry.

@@ -9,9 +9,10 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::support::client::Target;
+use crate::support::cluster::free_port;
 use crate::support::ledger::Ledger;
 use crate::support::program::{Ran, Setup, server_table};
-use crate::support::servers::{Nobody, free_port, kit_http, kit_stdio};
+use crate::support::servers::{Nobody, kit_http, kit_stdio};
 use crate::support::{kit_binary, program_binary};
 
 /// A set-up of its own, with a home without clients.

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::client::{Place, Target};
+use super::cluster::free_port;
 use super::process::Process;
 use super::raw_http::Request;
 use super::stores::On;
@@ -116,9 +117,9 @@ impl Setup {
         program
     }
 
-    /// `serve` on this port (0: a free one), listening, perhaps not ready.
+    /// `serve` on this port (0: one that stays this test's own), listening, perhaps not ready.
     pub async fn serve_on(&self, port: u16) -> Program {
-        let process = self.start_serve(port);
+        let process = self.start_serve(if port == 0 { free_port() } else { port });
         let line = process.line_with("listens on ").await;
         let url = line.split("listens on ").last().unwrap_or_default().trim().to_owned();
         let authority = url.trim_start_matches("http://").trim_end_matches("/mcp");

@@ -7,6 +7,7 @@ use std::path::Path;
 use tokio::net::TcpSocket;
 
 use super::client::Target;
+use super::cluster::free_port;
 use super::process::Process;
 use super::{clients_folder, example_binary, kit_binary};
 
@@ -90,7 +91,10 @@ pub fn kit_stdio(flags: &[&str]) -> Target {
 
 /// A running `kit http` with these flags, on a free port unless `--port` is among them.
 pub async fn kit_http(flags: &[&str]) -> Server {
-    listening(kit_binary(), &[&["http"], flags].concat()).await
+    // One that is started again where it was finds its port free.
+    let port = free_port().to_string();
+    let own: &[&str] = if flags.contains(&"--port") { &[] } else { &["--port", &port] };
+    listening(kit_binary(), &[&["http"], own, flags].concat()).await
 }
 
 /// A running server that says `listening on URL` when it is ready.
@@ -119,28 +123,15 @@ pub fn everything_stdio() -> Target {
 /// A running `server-everything streamableHttp`.
 pub async fn everything_http() -> Server {
     let script = everything_script();
-    // It cannot be told to choose a port, so another process may take the one chosen here before it listens.
-    for _ in 0..5 {
-        let port = free_port();
-        let port_text = port.to_string();
-        let mut process = Process::start("node", &[&script, "streamableHttp"], &[("PORT", &port_text)]);
-        let line = process.line_with("ort ").await;
-        if line.contains("listening on port") {
-            return Server { target: Target::url(format!("http://127.0.0.1:{port}/mcp")), process: Some(process) };
-        }
-        process.kill().await;
-    }
-    panic!("server-everything found no free port");
+    let port = free_port();
+    let process = Process::start("node", &[&script, "streamableHttp"], &[("PORT", &port.to_string())]);
+    process.line_with("listening on port").await;
+    Server { target: Target::url(format!("http://127.0.0.1:{port}/mcp")), process: Some(process) }
 }
 
 fn everything_script() -> String {
     let script = clients_folder().join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     script.to_str().unwrap().to_owned()
-}
-
-/// A port that was free a moment ago, for a server that is to be told its own. Where nobody may answer, see [`Nobody`].
-pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A port that refuses connections for as long as this lives: it is taken, and nobody listens on it. A port that was

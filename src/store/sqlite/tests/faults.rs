@@ -103,7 +103,7 @@ async fn a_full_disk_refuses_writes_keeps_what_was_answered_and_recovers() {
     let stored: u64 = scene.store.totals().await.unwrap().values().sum();
     assert_eq!(stored, answered.len() as u64);
     let retention = Retention { payloads_ms: 0, executions_ms: 0, batch: 1_000 };
-    assert!(scene.store.prune(retention, scene.now_ms).await.unwrap().payloads > 0);
+    assert!(scene.store.prune(retention, scene.now_ms).await.unwrap().executions > 0);
     let submit = scene.call("{}");
     scene.new_execution(submit).await.unwrap();
 }

@@ -6,11 +6,11 @@
 #![allow(dead_code)]
 
 mod home;
+mod ports;
 mod standby;
 mod watcher;
 
 use std::fs;
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 pub use self::home::{Home, run};
+pub use self::ports::free_port;
 pub use self::watcher::{Until, Watcher, watch};
 
 /// How long a server may take to come up or to end.
@@ -271,16 +272,8 @@ impl Cluster {
     }
 
     async fn start_on_a_free_port(&mut self) {
-        let mut tries = 0;
-        loop {
-            self.port = free_port();
-            match self.launch().await {
-                Ok(()) => return,
-                // Another process took the port in between.
-                Err(error) if error.contains("Address already in use") && tries < 5 => tries += 1,
-                Err(error) => panic!("{error}"),
-            }
-        }
+        self.port = free_port();
+        self.launch().await.unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// Starts the process and waits until it takes connections.
@@ -353,10 +346,6 @@ fn run_of_this_process() -> (String, u32) {
 }
 
 /// A loopback port that nobody listens on.
-pub fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("a free port").port()
-}
-
 fn owned(settings: &[(&str, &str)]) -> Vec<(String, String)> {
     settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
