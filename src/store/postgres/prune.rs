@@ -1,6 +1,7 @@
 //! Retention: deletes payloads, then whole ended executions, in small transactions. `unknown` is never among them (the
 //! indexes leave it out and the database refuses), nor is an execution whose key still lives.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::{try_join_all, try_join3};
@@ -116,7 +117,8 @@ impl Rows {
 
     /// The first `limit` of those that are not among `others`.
     fn but(self, others: &Rows, limit: usize) -> Rows {
-        let rows = self.shards.into_iter().zip(self.ids).filter(|(_, id)| !others.ids.contains(id)).take(limit);
+        let others: HashSet<&Uuid> = others.ids.iter().collect();
+        let rows = self.shards.into_iter().zip(self.ids).filter(|(_, id)| !others.contains(id)).take(limit);
         let (shards, ids) = rows.unzip();
         Rows { shards, ids }
     }

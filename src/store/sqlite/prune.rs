@@ -1,6 +1,7 @@
 //! Retention: deletes payloads, then whole ended executions, in small batches. `unknown` is never among them (the
 //! indexes leave it out and the database refuses), nor is an execution whose key still lives.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
@@ -41,7 +42,8 @@ pub(super) fn find(connection: &Connection, slice: &Slice, retention: Retention,
         let payloads_until = now_ms.saturating_sub(retention.payloads_ms);
         // Some of them go as a whole.
         payloads = ids(connection, WITH_PAYLOADS, slice, (payloads_until, now_ms, batch))?;
-        payloads.retain(|id| !executions.contains(id));
+        let whole: HashSet<&ExecutionId> = executions.iter().collect();
+        payloads.retain(|id| !whole.contains(id));
         payloads.truncate(batch - executions.len());
     }
     Ok(Found { payloads, executions, workers_until_ms: now_ms.saturating_sub(GONE_WORKERS_MS) })
